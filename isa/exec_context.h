@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+// All that the semantics of an insn may touch. The simulator derives from ExecContext and supplies
+// state, memory and control flow; semantics (isa/insns/*.cc) know nothing else, so they never
+// mention time, checks or printing.
+//
+// One call of an ExecFn acts on a *span* of lanes: the 32 lanes of one warp, or all lanes of a
+// block while its warps stand together at one insn. Registers are stored lane-contiguous, so that
+// a semantic function is a loop over arrays that the compiler vectorises. Lane i of the span is
+// bit i%32 of active_words()[i/32]. Results are written in active lanes only; sources may be read
+// in all lanes (they are always valid memory).
+#pragma once
+
+#include "isa/insn.h"
+
+#include <cstdint>
+#include <string_view>
+
+namespace pto::isa {
+
+/// What became of the insn; the engine decides what it means for time and scheduling.
+enum class Outcome : uint8_t {
+  kNext,    // go on with the next insn
+  kControl, // the context has set the pc (branch, call, return, exit)
+  kBlocked, // the warp waits (barrier, copies); the context knows for what
+  kFault,   // the program is wrong; the context holds the fault
+};
+
+enum class CacheHint : uint8_t { kCached /* .ca, .wt */, kL2 /* .cg */, kVolatile /* .cv */ };
+enum class FenceScope : uint8_t { kBlock, kDevice };
+enum class CacheOp : uint8_t { kPrefetch, kInvalidateLine, kInvalidateAll };
+enum class CopyDirection : uint8_t { kHbmToL1, kL1ToHbm };
+
+/// One lane's access: `count` consecutive elements of `type` (8..64 bit).
+struct MemAccess {
+  Type type = Type::kB32;
+  uint8_t count = 1;
+  CacheHint hint = CacheHint::kCached;
+};
+
+/// A rectangular copy; the one-dimensional form has rows = 1.
+struct CopyShape {
+  uint32_t rows = 1;
+  uint32_t row_bytes = 0;
+  int64_t hbm_stride = 0; // bytes from row to row
+  int64_t l1_stride = 0;
+};
+
+/// New memory value from the old one and the operands, all raw bits of the access type. Pure.
+using AtomicFn = uint64_t (*)(uint64_t old, uint64_t a, uint64_t b);
+
+class ExecContext {
+public:
+  virtual ~ExecContext() = default;
+
+  // ------------------------------------------------ lanes
+  /// Lanes in the span, a multiple of 32 (a partial last warp is padded with inactive lanes).
+  unsigned lanes() const { return lanes_; }
+  /// Lanes that execute this insn (active and guard holds), one word a warp of the span.
+  const uint32_t* active_words() const { return active_; }
+  /// True if every lane of the span is active: the fast path.
+  bool all_active() const { return all_active_; }
+
+  // ------------------------------------------------ registers
+  /// lanes() values of a source: register storage, or a broadcast of an immediate, parameter or
+  /// symbol address. 32-bit forms for types up to 32 bits, 64-bit forms for 64-bit types.
+  const uint32_t* source32(const Operand& operand) {
+    return operand.kind == OperandKind::kReg32 ? reg32(operand.index) : broadcast32(operand);
+  }
+  const uint64_t* source64(const Operand& operand) {
+    return operand.kind == OperandKind::kReg64 ? reg64(operand.index) : broadcast64(operand);
+  }
+  /// Storage of a register, lanes() values; write active lanes only.
+  uint32_t* reg32(unsigned index) { return regs32_ + index * stride32_; }
+  uint64_t* reg64(unsigned index) { return regs64_ + index * stride64_; }
+  /// Storage of a predicate register: one word a warp of the span.
+  uint32_t* pred(unsigned index) { return preds_ + index * stride_pred_; }
+  /// Predicate source word of warp `warp` of the span, negation applied; an immediate 0/1 is
+  /// broadcast.
+  uint32_t source_pred(const Operand& operand, unsigned warp) {
+    if (operand.kind == OperandKind::kImm) {
+      return (operand.bits & 1) != 0 ? ~0u : 0u;
+    }
+    const uint32_t word = pred(operand.index)[warp];
+    return operand.negated ? ~word : word;
+  }
+  /// The operand in the lowest active lane of the span's first warp: operands of block-scoped
+  /// insns. Sign- or zero-extended by `type`.
+  virtual uint64_t uniform_value(const Operand& operand, Type type) = 0;
+  /// Writes special register values of the active lanes to dst (an r register, or d for 64 bit).
+  virtual Outcome read_special(Special special, const Operand& dst) = 0;
+
+  // ------------------------------------------------ memory, per lane
+  /// Loads into dst and the count-1 registers after it; elements are sign- or zero-extended.
+  virtual Outcome load(const Operand& mem, const MemAccess& access, const Operand& dst) = 0;
+  /// Stores from src (register or broadcast) and the registers after it.
+  virtual Outcome store(const Operand& mem, const MemAccess& access, const Operand& src) = 0;
+  /// Read-modify-write, lanes in ascending order. dst may be kDiscard. `b` is null where unused.
+  virtual Outcome atomic(const Operand& mem,
+                         Type type,
+                         AtomicFn fn,
+                         const Operand& dst,
+                         const Operand& a,
+                         const Operand* b) = 0;
+  /// `mem` is null for kInvalidateAll.
+  virtual Outcome cache(CacheOp op, const Operand* mem) = 0;
+  virtual Outcome fence(FenceScope scope) = 0;
+
+  // ------------------------------------------------ scratchpad, copies, per block
+  /// Host pointer to `size_bytes` bytes of scratchpad that a tile, symbol or l1[...] operand names,
+  /// or null after recording a fault (out of bounds, tile not allocated). `writes` tells observers.
+  virtual uint8_t*
+  l1_range(const Operand& operand, uint64_t size_bytes, bool reads, bool writes) = 0;
+  /// Size in bytes of the tile that a tile register or symbol names (for FILL without a size).
+  virtual uint64_t tile_bytes(const Operand& tile) = 0;
+  virtual Outcome alloc_tile(const Operand& tile, uint64_t size_bytes) = 0;
+  virtual Outcome free_tile(const Operand& tile) = 0;
+  /// `event` is null where the copy has none.
+  virtual Outcome start_copy(CopyDirection direction,
+                             const Operand& l1,
+                             const Operand& hbm,
+                             const CopyShape& shape,
+                             const Operand* event) = 0;
+  virtual Outcome wait_event(unsigned event) = 0;
+  virtual Outcome wait_all() = 0;
+
+  // ------------------------------------------------ control
+  /// Active lanes jump, the others go on; lanes rejoin at the insn's reconvergence point.
+  virtual Outcome branch(uint32_t target_pc) = 0;
+  virtual Outcome call(uint32_t target_pc) = 0;
+  virtual Outcome ret() = 0;
+  virtual Outcome exit_lanes() = 0;
+  virtual Outcome barrier_warp() = 0;
+  virtual Outcome barrier_block(unsigned id) = 0;
+  virtual Outcome nop(uint32_t cycles) = 0;
+  /// One line an active lane; values are operands 1.. of the insn.
+  virtual Outcome print(const Insn& insn) = 0;
+  virtual Outcome trap(uint32_t code) = 0;
+  /// Records a fault of the program found by semantics themselves (an impossible size, ...).
+  virtual Outcome fault(std::string_view what) = 0;
+
+protected:
+  /// lanes() copies of a non-register source; stays valid until the insn ends.
+  virtual const uint32_t* broadcast32(const Operand& operand) = 0;
+  virtual const uint64_t* broadcast64(const Operand& operand) = 0;
+
+  unsigned lanes_ = kWarpLanes;
+  bool all_active_ = false;
+  const uint32_t* active_ = nullptr;
+  uint32_t* regs32_ = nullptr;
+  uint64_t* regs64_ = nullptr;
+  uint32_t* preds_ = nullptr;
+  unsigned stride32_ = 0; // values from one register to the next
+  unsigned stride64_ = 0;
+  unsigned stride_pred_ = 0;
+};
+
+} // namespace pto::isa
