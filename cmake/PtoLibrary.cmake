@@ -23,11 +23,3 @@ function(pto_program name)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
   install(TARGETS ${name})
 endfunction()
-
-# pto_unit_test(NAME SRCS a_test.cc ... DEPS target ...): one doctest executable, run by ctest.
-function(pto_unit_test name)
-  cmake_parse_arguments(ARG "" "" "SRCS;DEPS" ${ARGN})
-  add_executable(${name} ${ARG_SRCS})
-  target_link_libraries(${name} PRIVATE pto_warnings pto_doctest_main ${ARG_DEPS})
-  add_test(NAME unit.${name} COMMAND ${name})
-endfunction()
