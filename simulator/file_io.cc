@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+// File reads and atomic writes on POSIX descriptors; every failure carries the path and errno text.
+#include "simulator/file_io.h"
+
+#include <fmt/format.h>
+
+#include <atomic>
+#include <cerrno>
+#include <climits>
+#include <cstdlib>
+#include <cstring>
+#include <fcntl.h>
+#include <new>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace pto::sim {
+namespace {
+
+/// Owns a descriptor; closes it when it goes out of scope.
+class Descriptor {
+public:
+  explicit Descriptor(int fd) : fd_(fd) {}
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  ~Descriptor() { close(); }
+
+  [[nodiscard]] int get() const { return fd_; }
+  [[nodiscard]] bool is_open() const { return fd_ >= 0; }
+
+  /// Closing can report a delayed write error, so writers call this themselves.
+  bool close() {
+    if (fd_ < 0) {
+      return true;
+    }
+    const int result = ::close(fd_);
+    fd_ = -1;
+    return result == 0;
+  }
+
+private:
+  int fd_;
+};
+
+bool write_all(int fd, std::span<const std::byte> bytes) {
+  size_t done = 0;
+  while (done < bytes.size()) {
+    const size_t chunk = std::min<size_t>(bytes.size() - done, size_t{1} << 30);
+    const ssize_t written = ::write(fd, bytes.data() + done, chunk);
+    if (written < 0) {
+      if (errno == EINTR) {
+        continue;
+      }
+      return false;
+    }
+    done += static_cast<size_t>(written);
+  }
+  return true;
+}
+
+std::string write_failure(const std::string& path, int error_number) {
+  return fmt::format("cannot write '{}': {}", path, std::strerror(error_number));
+}
+
+/// The file that a chain of symbolic links ends at; the path itself when it does not exist yet.
+std::string resolve_links(const std::string& path) {
+  char* resolved = ::realpath(path.c_str(), nullptr);
+  if (resolved == nullptr) {
+    return path;
+  }
+  std::string result(resolved);
+  std::free(resolved);
+  return result;
+}
+
+/// Opens a new file beside `target` under a name nobody else has, with the usual permissions.
+std::optional<int> open_beside(const std::string& target, std::string& temporary) {
+  static std::atomic<unsigned> counter{0};
+  for (int attempt = 0; attempt < 100; ++attempt) {
+    temporary = fmt::format("{}.{}.{}.tmp", target, ::getpid(), counter.fetch_add(1));
+    const int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (fd >= 0) {
+      return fd;
+    }
+    if (errno != EEXIST) {
+      return std::nullopt;
+    }
+  }
+  return std::nullopt;
+}
+
+} // namespace
+
+std::optional<std::vector<std::byte>>
+read_file(const std::string& path, std::string& error, uint64_t limit_bytes) {
+  Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file.is_open()) {
+    error = fmt::format("cannot read '{}': {}", path, std::strerror(errno));
+    return std::nullopt;
+  }
+  struct stat info = {};
+  if (::fstat(file.get(), &info) != 0) {
+    error = fmt::format("cannot read '{}': {}", path, std::strerror(errno));
+    return std::nullopt;
+  }
+  if (S_ISDIR(info.st_mode)) {
+    error = fmt::format("cannot read '{}': it is a directory, a file was expected", path);
+    return std::nullopt;
+  }
+  const auto too_large = [&](const std::string& size) {
+    error = fmt::format("cannot read '{}': it has {} bytes, the largest accepted file has {}",
+                        path,
+                        size,
+                        limit_bytes);
+    return std::nullopt;
+  };
+  const uint64_t expected = S_ISREG(info.st_mode) ? static_cast<uint64_t>(info.st_size) : 0;
+  if (expected > limit_bytes) {
+    return too_large(std::to_string(expected));
+  }
+  try {
+    std::vector<std::byte> bytes(expected);
+    size_t size = 0;
+    while (true) {
+      if (size == bytes.size()) {
+        // One byte more than expected, so that the end of a regular file is seen without regrowth.
+        bytes.resize(size == expected ? size + 1 : size + std::max<size_t>(size, 1 << 16));
+      }
+      const size_t room = std::min<size_t>(bytes.size() - size, size_t{1} << 30);
+      const ssize_t got = ::read(file.get(), bytes.data() + size, room);
+      if (got < 0) {
+        if (errno == EINTR) {
+          continue;
+        }
+        error = fmt::format("cannot read '{}': {}", path, std::strerror(errno));
+        return std::nullopt;
+      }
+      if (got == 0) {
+        break;
+      }
+      size += static_cast<size_t>(got);
+      if (size > limit_bytes) {
+        return too_large(fmt::format("over {}", limit_bytes));
+      }
+    }
+    bytes.resize(size);
+    return bytes;
+  } catch (const std::bad_alloc&) {
+    error = fmt::format("cannot read '{}': out of memory ({} bytes)", path, expected);
+    return std::nullopt;
+  }
+}
+
+bool write_file_atomically(const std::string& path,
+                           std::span<const std::byte> bytes,
+                           std::string& error) {
+  const std::string target = resolve_links(path);
+  struct stat info = {};
+  if (::stat(target.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) {
+    if (S_ISDIR(info.st_mode)) {
+      error = fmt::format("cannot write '{}': it is a directory, a file was expected", path);
+      return false;
+    }
+    Descriptor device(::open(target.c_str(), O_WRONLY | O_CLOEXEC));
+    if (!device.is_open() || !write_all(device.get(), bytes) || !device.close()) {
+      error = write_failure(path, errno);
+      return false;
+    }
+    return true;
+  }
+  std::string temporary;
+  const std::optional<int> fd = open_beside(target, temporary);
+  if (!fd) {
+    error = write_failure(path, errno);
+    return false;
+  }
+  Descriptor file(*fd);
+  if (!write_all(file.get(), bytes) || !file.close() ||
+      ::rename(temporary.c_str(), target.c_str()) != 0) {
+    error = write_failure(path, errno);
+    ::unlink(temporary.c_str());
+    return false;
+  }
+  return true;
+}
+
+} // namespace pto::sim
