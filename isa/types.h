@@ -111,10 +111,13 @@ private:
   uint32_t bits_ = 0;
 };
 
+/// One-element sets, so that rows read `.types = kF16 | kF32` (using namespace type_sets).
+namespace type_sets {
 inline constexpr TypeSet kU8 = Type::kU8, kS8 = Type::kS8, kU16 = Type::kU16, kS16 = Type::kS16,
                          kU32 = Type::kU32, kS32 = Type::kS32, kU64 = Type::kU64, kS64 = Type::kS64,
                          kF16 = Type::kF16, kBF16 = Type::kBF16, kF32 = Type::kF32,
                          kF16x2 = Type::kF16x2, kPred = Type::kPred, kB8 = Type::kB8,
                          kB16 = Type::kB16, kB32 = Type::kB32, kB64 = Type::kB64;
+} // namespace type_sets
 
 } // namespace pto::isa
