@@ -1,13 +1,18 @@
 # How tests are declared. Every test carries one label, so that `ctest -L unit` runs one kind:
 # unit, golden, python, corpus, fuzz, consumer, docs, style.
 
-# pto_unit_test(NAME SRCS a_test.cc ... DEPS target ...): one doctest executable.
+# pto_unit_test(NAME [THREADED] SRCS a_test.cc ... DEPS target ...): one doctest executable. THREADED
+# says that it starts threads, so that it runs under ThreadSanitizer too (label threads).
 function(pto_unit_test name)
-  cmake_parse_arguments(ARG "" "" "SRCS;DEPS" ${ARGN})
+  cmake_parse_arguments(ARG "THREADED" "" "SRCS;DEPS" ${ARGN})
   add_executable(${name} ${ARG_SRCS})
   target_link_libraries(${name} PRIVATE pto_warnings pto_doctest_main ${ARG_DEPS})
   add_test(NAME unit.${name} COMMAND ${name})
   set_tests_properties(unit.${name} PROPERTIES LABELS unit)
+  if(ARG_THREADED)
+    set_tests_properties(unit.${name} PROPERTIES LABELS "unit;threads")
+    add_dependencies(pto_threaded_tests ${name})
+  endif()
 endfunction()
 
 # pto_python_test(NAME LABEL label COMMAND script argument ...): a Python program that finds the

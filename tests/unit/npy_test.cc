@@ -18,9 +18,8 @@ using namespace pto::sim;
 namespace {
 
 std::vector<std::byte> bytes_of(const std::string& text) {
-  std::vector<std::byte> bytes(text.size());
-  std::memcpy(bytes.data(), text.data(), text.size());
-  return bytes;
+  const auto* first = reinterpret_cast<const std::byte*>(text.data());
+  return {first, first + text.size()};
 }
 
 template <typename T> std::vector<std::byte> bytes_of(const std::vector<T>& values) {
