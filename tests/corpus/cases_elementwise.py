@@ -95,8 +95,8 @@ def div_rem_mulhi(rng, n, divisor):
 
 def _signed(rng, shape):
     """Dividends and divisors of all magnitudes and signs; no divisor is 0 or (with -2^31) -1."""
-    x = rng.integers(-(2**31), 2**31, shape, dtype=np.int32) >> rng.integers(0, 31, shape, dtype=np.int32)
-    y = rng.integers(-(2**31), 2**31, shape, dtype=np.int32) >> rng.integers(0, 31, shape, dtype=np.int32)
+    words = rng.integers(-(2**31), 2**31, (2, *np.atleast_1d(shape)), dtype=np.int32)
+    x, y = words >> rng.integers(0, 31, words.shape, dtype=np.int32)
     y[(y == 0) | (y == -1)] = 3
     return x, y
 
@@ -107,7 +107,8 @@ def div_rem_elements(rng, n):
     rem = np.fmod(a, b)
     q = ((a.astype(np.int64) - rem) // b).astype(np.int32)
     buffers = {"a": a, "b": b, "q": np.zeros(n, np.int32), "rem": np.zeros(n, np.int32)}
-    return single("div_rem_elements", ceil_div(n, 256), 256, buffers, {"n": n}, {"q": q, "rem": rem})
+    expected = {"q": q, "rem": rem}
+    return single("div_rem_elements", ceil_div(n, 256), 256, buffers, {"n": n}, expected)
 
 
 @floormod_topic.sizes([(1, 1, 1), (7, 33, 33), (16, 64, 64), (19, 45, 50)], (19, 45, 50))
@@ -137,7 +138,8 @@ def mandelbrot(rng, width, height, limit):
         re2[i], im2[i] = re[i] * re[i], im[i] * im[i]
         count[i] += 1
         inside[i] = re2[i] + im2[i] <= F32(4.0)
-    scalars = {"width": width, "height": height, "x0": x0, "y0": y0, "dx": dx, "dy": dy, "limit": limit}
+    scalars = {"width": width, "height": height, "limit": limit}
+    scalars |= {"x0": x0, "y0": y0, "dx": dx, "dy": dy}
     grid = (ceil_div(width, 16), ceil_div(height, 8))
     buffers = {"out": np.zeros((height, width), np.uint32)}
     return single("mandelbrot", grid, (16, 8), buffers, scalars, {"out": count})

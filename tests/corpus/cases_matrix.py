@@ -97,7 +97,10 @@ def matmul_mma_f16_large(rng, m, n, k):
     return _matmul("matmul_mma_f16", np.float16, m, n, k, _grid(m, n), 32, _large)
 
 
-@attention_topic.sizes([(1, 1, 1), (31, 63, 33), (32, 64, 64), (70, 200, 48), (33, 129, 64)], (70, 200, 48))
+ATTENTION_SIZES = [(1, 1, 1), (31, 63, 33), (32, 64, 64), (70, 200, 48), (33, 129, 64)]
+
+
+@attention_topic.sizes(ATTENTION_SIZES, (70, 200, 48))
 def attention(rng, queries, keys, dim):
     q = rng.standard_normal((queries, dim)).astype(F32)
     k, v = (rng.standard_normal((keys, dim)).astype(F32) for _ in range(2))

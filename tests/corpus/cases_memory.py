@@ -44,7 +44,10 @@ def transpose_padded(rng, rows, cols):
     return _transpose("transpose_padded", rng, rows, cols, _tiles(rows, cols))
 
 
-@transpose_async_topic.sizes([(1, 1, 1), (31, 33, 1), (64, 64, 2), (300, 70, 1), (515, 130, 2)], (300, 70, 1))
+ASYNC_SIZES = [(1, 1, 1), (31, 33, 1), (64, 64, 2), (300, 70, 1), (515, 130, 2)]
+
+
+@transpose_async_topic.sizes(ASYNC_SIZES, (300, 70, 1))
 def transpose_async(rng, rows, cols, blocks_per_column):
     return _transpose("transpose_async", rng, rows, cols, (ceil_div(cols, 64), blocks_per_column))
 
@@ -121,7 +124,7 @@ HASH_SIZES = [(1, 1, 1), (33, 64, 20), (1000, 64, 64), (2000, 2048, 700)]
 
 @hash_topic.sizes(HASH_SIZES, (2000, 2048, 700), tags=["multi-launch"])
 def hash_insert(rng, n, slots, different):
-    """n insertions of `different` keys into a table of `slots`; the third case fills it entirely."""
+    """n insertions of `different` keys into a table of `slots`; the third case fills all slots."""
     known = rng.choice(2**32, different + 10, replace=False).astype(np.uint32)
     inserted, absent = known[:different], known[different:]
     keys = np.concatenate([inserted, rng.choice(inserted, n - different)])
@@ -138,9 +141,10 @@ def hash_insert(rng, n, slots, different):
     find_args = {"queries": "queries", "sums_out": "sums_out", "n": len(queries)} | table
     insert_grid, find_grid = extent(ceil_div(n, 128)), extent(ceil_div(len(queries), 128))
     launches = [
-        Launch("hash_insert", insert_grid, extent(128), insert_args, ("state", "slot_keys", "sums")),
+        Launch("hash_insert", insert_grid, extent(128), insert_args, tuple(table)[:3]),
         Launch("hash_find", find_grid, extent(128), find_args, ("sums_out",)),
     ]
-    buffers = {"keys": keys, "values": values, "queries": queries, "sums_out": np.zeros_like(answers)}
+    buffers = {"keys": keys, "values": values, "queries": queries}
+    buffers |= {"sums_out": np.zeros_like(answers)}
     buffers |= {name: np.zeros(slots, np.uint32) for name in ("state", "slot_keys", "sums")}
     return several(launches, buffers, {"sums_out": answers})

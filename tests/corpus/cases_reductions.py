@@ -60,7 +60,8 @@ def _warp_sum(kernel, rng, rows, cols):
     x = rng.standard_normal((rows, cols)).astype(F32)
     sums = warp_tree(strided_sums(x, 32))
     buffers = {"x": x, "sums": np.zeros(rows, F32)}
-    return single(kernel, ceil_div(rows, 4), 128, buffers, {"rows": rows, "cols": cols}, {"sums": sums})
+    scalars = {"rows": rows, "cols": cols}
+    return single(kernel, ceil_div(rows, 4), 128, buffers, scalars, {"sums": sums})
 
 
 WARP_SUM_SIZES = [(1, 1), (3, 31), (5, 32), (7, 33), (33, 200)]
@@ -154,7 +155,8 @@ def multi_block_scan(rng, n, block):
         "offsets": np.zeros(tiles, np.int32),
         "total": np.zeros(1, np.int32),
     }
-    return several(launches, buffers, {"y": scanned, "offsets": scanned[ends], "total": scanned[-1:]})
+    expected = {"y": scanned, "offsets": scanned[ends], "total": scanned[-1:]}
+    return several(launches, buffers, expected)
 
 
 def _histogram(kernel, rng, n, grid, block):

@@ -42,8 +42,11 @@ class Result:
 
 
 class PreparedCase:
-    """A case in a directory: <buffer>.npy as it is before the first launch, <buffer>.<i>.npy after
-    launch number i (0, 1, ...) for the buffers that the launch may change, expected.<buffer>.npy."""
+    """A case in a directory.
+
+    <buffer>.npy is a buffer before the first launch, <buffer>.<i>.npy after launch number i
+    (0, 1, ...) if that launch may change it, expected.<buffer>.npy what an output must be.
+    """
 
     def __init__(self, case: Case, directory: pathlib.Path):
         self.case = case
@@ -63,7 +66,8 @@ class PreparedCase:
         """
         launch: Launch = self.case.launches[index]
         line = [program, str(self.case.file), "--kernel", launch.kernel]
-        line += ["--grid", ",".join(map(str, launch.grid)), "--block", ",".join(map(str, launch.block))]
+        line += ["--grid", ",".join(map(str, launch.grid))]
+        line += ["--block", ",".join(map(str, launch.block))]
         for parameter, value in launch.args.items():
             text = f"@{self._latest(value, index)}" if isinstance(value, str) else _scalar(value)
             line += ["--arg", f"{parameter}={text}"]
@@ -71,10 +75,9 @@ class PreparedCase:
             if isinstance(value, str) and value in launch.writes:
                 line += ["--out", f"{parameter}={value}.{index}.npy"]
         if expect and index == len(self.case.launches) - 1:
-            parameters = {value: name for name, value in launch.args.items() if isinstance(value, str)}
-            for name in self.case.outputs:
-                if name in parameters:
-                    line += ["--expect", f"{parameters[name]}=expected.{name}.npy"]
+            for parameter, value in launch.args.items():
+                if isinstance(value, str) and value in self.case.expected:
+                    line += ["--expect", f"{parameter}=expected.{value}.npy"]
             line += ["--rtol", str(self.case.rtol), "--atol", str(self.case.atol)]
         return line + list(options)
 
@@ -90,13 +93,18 @@ class PreparedCase:
         stdout = stderr = ""
         for index in range(len(self.case.launches)):
             line = self.command(index, program, options)
-            done = subprocess.run(line, cwd=self.directory, capture_output=True, text=True, timeout=timeout)
+            done = subprocess.run(
+                line, cwd=self.directory, capture_output=True, text=True, timeout=timeout
+            )
             stdout += done.stdout
             stderr += done.stderr
             if done.returncode != 0:
-                raise RunError(f"status {done.returncode}: {shlex.join(line)}\n{done.stderr or done.stdout}")
+                messages = done.stderr or done.stdout
+                raise RunError(f"status {done.returncode}: {shlex.join(line)}\n{messages}")
         after = len(self.case.launches)
-        outputs = {name: np.load(self.directory / self._latest(name, after)) for name in self.case.outputs}
+        outputs = {
+            name: np.load(self.directory / self._latest(name, after)) for name in self.case.outputs
+        }
         return Result(outputs, stdout, stderr)
 
     def write_script(self, program: str = "ptosim", options: Sequence[str] = ()) -> pathlib.Path:
@@ -113,7 +121,10 @@ class PreparedCase:
 
 
 def run(case: Case, program: str | None = None, options: Sequence[str] = ()) -> Result:
-    """Runs a case in a temporary directory. RunError on failure, AssertionError on a wrong result."""
+    """Runs a case in a temporary directory.
+
+    RunError if ptosim fails, AssertionError if a result is wrong.
+    """
     with tempfile.TemporaryDirectory(prefix="pto-corpus-") as directory:
         prepared = PreparedCase(case, pathlib.Path(directory))
         result = prepared.run(program or str(find_program()), options)

@@ -44,7 +44,7 @@ def warp_tree(values: np.ndarray, combine=np.add, identity=0.0) -> np.ndarray:
 
 
 def strided_sums(values: np.ndarray, lanes: int, add=lambda total, v: total + v) -> np.ndarray:
-    """What each lane sums when it takes elements lane, lane + lanes, ... of the last axis in turn."""
+    """What each lane sums that takes elements lane, lane + lanes, ... of the last axis in turn."""
     rows, count = values.shape[:-1], values.shape[-1]
     totals = np.zeros(rows + (lanes,), values.dtype)
     for start in range(0, count, lanes):

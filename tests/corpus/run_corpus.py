@@ -40,7 +40,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
     parser.add_argument("--program", help="ptosim (default: $PTO_BIN_DIR, else the newest build)")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="cases at a time")
     parser.add_argument("--list", action="store_true", help="print names and tags")
-    parser.add_argument("--dump", type=pathlib.Path, metavar="DIR", help="write the cases, run nothing")
+    parser.add_argument("--dump", type=pathlib.Path, metavar="DIR", help="write cases, run nothing")
     arguments = parser.parse_args(own)
     arguments.options = options
     return arguments
@@ -73,7 +73,8 @@ def main(argv: list[str]) -> int:
     if arguments.dump:
         for entry in chosen:
             directory = arguments.dump / entry.name.replace("/", ".")
-            print(ptosim.PreparedCase(entry.build(), directory).write_script(options=arguments.options))
+            prepared = ptosim.PreparedCase(entry.build(), directory)
+            print(prepared.write_script(options=arguments.options))
         return 0
 
     program = str(pathlib.Path(arguments.program or ptosim.find_program()).resolve())
