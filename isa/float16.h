@@ -97,15 +97,21 @@ template <class To, Rounding mode> constexpr To narrow(float x) {
     } else {
       nearest = detail::bf16_nearest(x);
     }
-    const std::int32_t step = directed_step<mode>(widen(nearest), x);
+    const std::int32_t excess = std::bit_cast<std::int32_t>(magnitude(widen(nearest))) -
+                                std::bit_cast<std::int32_t>(magnitude(canonical(x)));
+    const std::int32_t step = directed_step<mode>(excess, x < 0.0F);
     return To{static_cast<std::uint16_t>(nearest.bits + step)};
   }
 }
 
 template <class To, Rounding mode> constexpr To narrow(double x) {
   if constexpr (std::is_same_v<To, float>) {
-    const float nearest = static_cast<float>(x);
-    const std::int32_t step = directed_step<mode>(static_cast<double>(nearest), x);
+    const float nearest = canonical(static_cast<float>(x));
+    const std::int64_t excess = std::bit_cast<std::int64_t>(magnitude(double{nearest})) -
+                                std::bit_cast<std::int64_t>(magnitude(x));
+    const bool negative = std::bit_cast<std::int32_t>(nearest) < 0;
+    const std::int32_t step = directed_step<mode>(excess, negative);
+    // A step from the canonical NaN leads to another NaN.
     return canonical(std::bit_cast<float>(std::bit_cast<std::int32_t>(nearest) + step));
   } else {
     return narrow<To, mode>(narrow_to_odd(x));

@@ -5,6 +5,7 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <type_traits>
 
 // Ground rules for this file, float16.h, fmath.h and convert.h:
 //
@@ -13,8 +14,8 @@
 // - NaN: an operation whose result is a NaN returns the canonical quiet NaN of its type (f32
 //   7fc00000, f16 7e00, bf16 7fc0), as in RISC-V. Without this rule the payload would depend on
 //   which operand order the compiler picked. ABS and NEG work on the sign bit and so keep payloads.
-// - Everything is straight-line code over selects, so that a loop over arrays vectorises. Selects
-//   in code on doubles are made with masks where SSE2 has no 64-bit integer compare.
+// - Everything is straight-line code over selects, so that a loop over arrays vectorises. Code on
+//   doubles turns conditions into bits by arithmetic: SSE2 has no compare of 64-bit integers.
 namespace pto::isa {
 
 enum class Rounding : std::uint8_t {
@@ -59,8 +60,9 @@ constexpr double add_to_odd(double a, double b) {
   const double b_part = sum - a;
   const double error = (a - (sum - b_part)) + (b - b_part); // exact (Knuth's two-sum)
   const std::uint64_t bits = std::bit_cast<std::uint64_t>(sum);
-  // An infinite or NaN sum has a NaN error, which compares false and leaves it alone.
-  const std::uint64_t inexact = magnitude(error) > 0.0 ? std::uint64_t{1} : std::uint64_t{0};
+  const std::uint64_t error_size = std::bit_cast<std::uint64_t>(magnitude(error));
+  // 1 for an error that is neither zero nor, where the sum is infinite or NaN, NaN itself.
+  const std::uint64_t inexact = ((0 - error_size) & ~(error_size + 0x0010000000000000U)) >> 63;
   const std::uint64_t rounded_away = ((bits ^ std::bit_cast<std::uint64_t>(error)) >> 63) & inexact;
   return std::bit_cast<double>((bits - rounded_away) | inexact);
 }
@@ -77,29 +79,29 @@ constexpr float add_to_odd(float a, float b) {
 /// `x` rounded to odd in f32 (beyond the largest f32: that, which is odd, and not infinity).
 constexpr float narrow_to_odd(double x) {
   const float nearest = static_cast<float>(x);
-  const double back = nearest;
-  const std::uint32_t inexact = back != x ? 1U : 0U;
-  const std::uint32_t rounded_away = magnitude(back) > magnitude(x) ? 1U : 0U;
+  const std::uint64_t excess = std::bit_cast<std::uint64_t>(magnitude(double{nearest})) -
+                               std::bit_cast<std::uint64_t>(magnitude(x));
+  // The sign bit of -excess: nearest lies outward of x. A NaN stays some NaN.
+  const auto rounded_away = static_cast<std::uint32_t>((0 - excess) >> 63);
+  const auto inexact = static_cast<std::uint32_t>((excess | (0 - excess)) >> 63);
   return std::bit_cast<float>((std::bit_cast<std::uint32_t>(nearest) - rounded_away) | inexact);
 }
 
 /// How a nearest result must move, in units of its bit pattern as a magnitude, to become the result
-/// of `mode`. `nearest` is that result widened again, `exact` the value it came from. A step leads
-/// from infinity to the largest finite value and back, and from zero to the smallest subnormal.
-template <Rounding mode, class Float>
-constexpr std::int32_t directed_step(Float nearest, Float exact) {
-  const Float got = magnitude(nearest);
-  const Float want = magnitude(exact);
-  const std::int32_t inward = got > want ? -1 : 0;
-  const std::int32_t outward = got < want ? 1 : 0;
+/// of `mode`: `excess` is the bit pattern of its magnitude less that of the exact value. A step
+/// leads from infinity to the largest finite value and back, and from zero to the least subnormal.
+template <Rounding mode, class Signed>
+constexpr std::int32_t directed_step(Signed excess, bool negative) {
+  constexpr int kSignBit = 8 * sizeof(Signed) - 1;
+  using Bits = std::make_unsigned_t<Signed>;
+  const auto too_large = static_cast<std::int32_t>(static_cast<Bits>(-excess) >> kSignBit);
+  const auto too_small = static_cast<std::int32_t>(static_cast<Bits>(excess) >> kSignBit);
   if constexpr (mode == Rounding::kNearestEven) {
     return 0;
   } else if constexpr (mode == Rounding::kTowardZero) {
-    return inward;
-  } else if constexpr (mode == Rounding::kDown) {
-    return exact < Float{0} ? outward : inward;
+    return -too_large;
   } else {
-    return exact < Float{0} ? inward : outward;
+    return negative == (mode == Rounding::kDown) ? too_small : -too_large;
   }
 }
 
