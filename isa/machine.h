@@ -122,11 +122,19 @@ struct MachineProfile {
   } units;
 
   struct Launch {
-    uint32_t task_cycles = 0;              // fixed cost of a launch
-    uint32_t dispatch_interval_cycles = 0; // between two blocks that the dispatcher hands out
-    uint32_t block_start_cycles = 0;       // core takes a block -> its first issue
-    uint32_t block_end_cycles = 0;         // last lane's exit -> the core is free
+    uint32_t task_cycles = 0;            // fixed cost of a launch
+    double dispatch_interval_cycles = 0; // between two blocks that the dispatcher hands out
+    uint32_t block_start_cycles = 0;     // core takes a block -> its first issue
+    uint32_t block_end_cycles = 0;       // last lane's exit -> the core is free
+    double warp_start_cycles = 0;        // between the starts of two warps of a block
   } launch;
+
+  struct Fetch {
+    uint32_t cache_bytes = 0; // insn cache of a core
+    uint32_t line_bytes = 0;
+    uint32_t insn_bytes = 0;          // one insn in the machine's own code
+    uint32_t miss_latency_cycles = 0; // a line that is not in the insn cache
+  } fetch;
 
   struct Hbm {
     uint32_t latency_cycles = 0;     // beyond LOAD's own latency
@@ -139,6 +147,8 @@ struct MachineProfile {
     uint32_t latency_cycles = 0; // beyond LOAD's own latency
     double bytes_per_cycle = 0;  // all cores together; 0 = unlimited
     uint32_t line_bytes = 0;
+    double writes_per_cycle = 0; // store requests of all cores; 0 = unlimited
+    uint32_t slice_bytes = 0;    // consecutive bytes that one atomic unit serves; 0 = one address
   } l2;
 
   struct L1 {
@@ -155,14 +165,20 @@ struct MachineProfile {
     uint32_t row_bytes = 0;          // width of a bank: consecutive rows go to consecutive banks
     uint32_t bank_groups = 0;        // banks i and i+bank_groups share a port
     uint32_t subbank_bytes = 0;      // the unit that one port serves a cycle
-    double conflict_cycles = 0;      // for each further word that one port must serve
+    uint32_t bytes_per_cycle = 0;    // width of the path to the lanes, 0 = unlimited
+    double conflict_cycles = 0;      // latency for each further word that one port must serve
+    double line_cycles = 0;          // the load/store pipe, for each line that a load touches
+    double fill_cycles = 0;          // the pipe, for each line that comes in
+    double store_cycles = 0;         // the pipe, for each line that a store touches
+    uint32_t store_queue_cycles = 0; // how far stores may run ahead of L2
     uint32_t hit_latency_cycles = 0; // a data-cache hit, beyond LOAD's own latency
     std::string write_policy;        // "write_through"
   } l1;
 
   struct Copy {
     uint32_t start_latency_cycles = 0;
-    double bytes_per_cycle = 0; // of one engine; 0 = unlimited
+    uint32_t out_latency_cycles = 0; // more for a copy out: until memory has its last byte
+    double bytes_per_cycle = 0;      // of one engine; 0 = unlimited
     uint32_t engines_in = 0;
     uint32_t engines_out = 0;
     uint32_t row_cycles = 0; // for each row of a strided copy, at least
@@ -174,9 +190,13 @@ struct MachineProfile {
   } sync;
 
   struct Atomic {
-    double l1_cycles = 0;            // for each lane that shares an address in l1
-    double hbm_cycles = 0;           // for each lane operation on one sector, result read
-    double hbm_no_return_cycles = 0; // the same when nobody reads the result
+    double l1_cycles = 0;                // each lane operation on one address in l1
+    double sector_cycles = 0;            // an L2 sector is taken by one operation, result read
+    double round_trip_cycles = 0;        // between two such operations of one warp on one sector
+    double reduce_sector_cycles = 0;     // the same when nobody reads the result (32-bit types)
+    double reduce_round_trip_cycles = 0; // between two of those of one core on one sector
+    double slice_cycles = 0;             // the atomic unit of an L2 slice is taken by one operation
+    uint32_t reduce_queue = 0;           // operations without result that a core may have waiting
   } atomic;
 
   LatencyTable latency;

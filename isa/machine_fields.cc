@@ -49,6 +49,12 @@ constexpr MachineField kFields[] = {
     {"launch.dispatch_interval", [](P& p) -> FieldRef { return &p.launch.dispatch_interval_cycles; }, "cycles", 0, kMaxCycles, nullptr, "between two blocks that the dispatcher hands out"},
     {"launch.block_start", [](P& p) -> FieldRef { return &p.launch.block_start_cycles; }, "cycles", 0, kMaxCycles, nullptr, "from taking a block to its first issue"},
     {"launch.block_end", [](P& p) -> FieldRef { return &p.launch.block_end_cycles; }, "cycles", 0, kMaxCycles, nullptr, "from a block's last exit to the core being free"},
+    {"launch.warp_start", [](P& p) -> FieldRef { return &p.launch.warp_start_cycles; }, "cycles", 0, kMaxCycles, nullptr, "between the starts of two warps of a block"},
+
+    {"fetch.cache_bytes", [](P& p) -> FieldRef { return &p.fetch.cache_bytes; }, "bytes", 1024, 1e9, nullptr, "insn cache of a core"},
+    {"fetch.line_bytes", [](P& p) -> FieldRef { return &p.fetch.line_bytes; }, "bytes", 16, 4096, nullptr, "line of the insn cache, a power of two"},
+    {"fetch.insn_bytes", [](P& p) -> FieldRef { return &p.fetch.insn_bytes; }, "bytes", 1, 64, nullptr, "one insn in the machine's own code"},
+    {"fetch.miss_latency", [](P& p) -> FieldRef { return &p.fetch.miss_latency_cycles; }, "cycles", 0, kMaxCycles, nullptr, "a line of code that the insn cache lacks; 0 = never waits"},
 
     {"hbm.latency", [](P& p) -> FieldRef { return &p.hbm.latency_cycles; }, "cycles", 0, kMaxCycles, nullptr, "an access that HBM serves, beyond LOAD's latency"},
     {"hbm.bytes_per_cycle_core", [](P& p) -> FieldRef { return &p.hbm.bytes_per_cycle_core; }, "bytes/cycle", 0, kMaxBytesPerCycle, nullptr, "what one core can take or give; 0 = unlimited"},
@@ -58,6 +64,8 @@ constexpr MachineField kFields[] = {
     {"l2.latency", [](P& p) -> FieldRef { return &p.l2.latency_cycles; }, "cycles", 0, kMaxCycles, nullptr, "an access that L2 serves, beyond LOAD's latency"},
     {"l2.bytes_per_cycle", [](P& p) -> FieldRef { return &p.l2.bytes_per_cycle; }, "bytes/cycle", 0, kMaxBytesPerCycle, nullptr, "all cores together; 0 = unlimited"},
     {"l2.line_bytes", [](P& p) -> FieldRef { return &p.l2.line_bytes; }, "bytes", 16, 65'536, nullptr, "line of L2, a power of two"},
+    {"l2.writes_per_cycle", [](P& p) -> FieldRef { return &p.l2.writes_per_cycle; }, "requests/cycle", 0, 1000, nullptr, "store requests of all cores; 0 = unlimited"},
+    {"l2.slice_bytes", [](P& p) -> FieldRef { return &p.l2.slice_bytes; }, "bytes", 0, 1e9, nullptr, "consecutive bytes that one atomic unit serves; 0 = no such limit"},
 
     {"l1.bytes", [](P& p) -> FieldRef { return &p.l1.size_bytes; }, "bytes", 1024, 1e9, nullptr, "on-chip buffer of a core"},
     {"l1.reserved_bytes", [](P& p) -> FieldRef { return &p.l1.reserved_bytes; }, "bytes", 0, 1e9, nullptr, "part that neither scratchpad nor cache may use"},
@@ -72,11 +80,17 @@ constexpr MachineField kFields[] = {
     {"l1.row_bytes", [](P& p) -> FieldRef { return &p.l1.row_bytes; }, "bytes", 4, 4096, nullptr, "width of a bank; consecutive rows go to consecutive banks"},
     {"l1.bank_groups", [](P& p) -> FieldRef { return &p.l1.bank_groups; }, "groups", 0, 4096, nullptr, "banks i and i + bank_groups share their ports; 0 = each bank its own"},
     {"l1.subbank_bytes", [](P& p) -> FieldRef { return &p.l1.subbank_bytes; }, "bytes", 4, 4096, nullptr, "word that one port serves at a time"},
-    {"l1.conflict_cycles", [](P& p) -> FieldRef { return &p.l1.conflict_cycles; }, "cycles", 0, 1000, nullptr, "for each further word that one port must serve"},
+    {"l1.bytes_per_cycle", [](P& p) -> FieldRef { return &p.l1.bytes_per_cycle; }, "bytes/cycle", 0, 65536, nullptr, "width of the path between buffer and lanes; 0 = unlimited"},
+    {"l1.conflict_cycles", [](P& p) -> FieldRef { return &p.l1.conflict_cycles; }, "cycles", 0, 1000, nullptr, "latency for each further word that one port must serve"},
+    {"l1.line_cycles", [](P& p) -> FieldRef { return &p.l1.line_cycles; }, "cycles", 0, 1000, nullptr, "the load/store pipe, for each line that a load touches"},
+    {"l1.fill_cycles", [](P& p) -> FieldRef { return &p.l1.fill_cycles; }, "cycles", 0, 1000, nullptr, "the load/store pipe, for each line that comes in"},
+    {"l1.store_cycles", [](P& p) -> FieldRef { return &p.l1.store_cycles; }, "cycles", 0, 1000, nullptr, "the load/store pipe, for each line that a store touches"},
+    {"l1.store_queue", [](P& p) -> FieldRef { return &p.l1.store_queue_cycles; }, "cycles", 0, kMaxCycles, nullptr, "how far the stores of a core may run ahead of L2"},
     {"l1.hit_latency", [](P& p) -> FieldRef { return &p.l1.hit_latency_cycles; }, "cycles", 0, kMaxCycles, nullptr, "a data cache hit, beyond LOAD's latency"},
     {"l1.write_policy", [](P& p) -> FieldRef { return &p.l1.write_policy; }, "", 0, 0, "write_through", "what a store does with a cached line"},
 
     {"copy.start_latency", [](P& p) -> FieldRef { return &p.copy.start_latency_cycles; }, "cycles", 0, kMaxCycles, nullptr, "from the start of a copy to its first byte"},
+    {"copy.out_latency", [](P& p) -> FieldRef { return &p.copy.out_latency_cycles; }, "cycles", 0, kMaxCycles, nullptr, "more for a copy out, until memory has its last byte"},
     {"copy.bytes_per_cycle", [](P& p) -> FieldRef { return &p.copy.bytes_per_cycle; }, "bytes/cycle", 0, kMaxBytesPerCycle, nullptr, "of one engine; 0 = unlimited"},
     {"copy.engines_in", [](P& p) -> FieldRef { return &p.copy.engines_in; }, "engines", 1, 64, nullptr, "engines of a core that copy in"},
     {"copy.engines_out", [](P& p) -> FieldRef { return &p.copy.engines_out; }, "engines", 1, 64, nullptr, "engines of a core that copy out"},
@@ -86,8 +100,12 @@ constexpr MachineField kFields[] = {
     {"sync.block_barrier", [](P& p) -> FieldRef { return &p.sync.block_barrier_cycles; }, "cycles", 0, kMaxCycles, nullptr, "BARRIER_BLOCK, from the last arrival to the release"},
 
     {"atomic.l1", [](P& p) -> FieldRef { return &p.atomic.l1_cycles; }, "cycles", 0, kMaxCycles, nullptr, "each lane operation on one address in l1"},
-    {"atomic.hbm", [](P& p) -> FieldRef { return &p.atomic.hbm_cycles; }, "cycles", 0, kMaxCycles, nullptr, "each lane operation on one hbm sector whose result is read"},
-    {"atomic.hbm_no_return", [](P& p) -> FieldRef { return &p.atomic.hbm_no_return_cycles; }, "cycles", 0, kMaxCycles, nullptr, "each lane operation on one hbm address whose result nobody reads"},
+    {"atomic.sector", [](P& p) -> FieldRef { return &p.atomic.sector_cycles; }, "cycles", 0, kMaxCycles, nullptr, "an L2 sector is taken by one lane operation whose result is read"},
+    {"atomic.round_trip", [](P& p) -> FieldRef { return &p.atomic.round_trip_cycles; }, "cycles", 0, kMaxCycles, nullptr, "between two such operations of one warp on one sector"},
+    {"atomic.reduce_sector", [](P& p) -> FieldRef { return &p.atomic.reduce_sector_cycles; }, "cycles", 0, kMaxCycles, nullptr, "an L2 sector is taken by one operation whose result nobody reads (32-bit types)"},
+    {"atomic.reduce_round_trip", [](P& p) -> FieldRef { return &p.atomic.reduce_round_trip_cycles; }, "cycles", 0, kMaxCycles, nullptr, "between two of those of one core on one sector"},
+    {"atomic.slice", [](P& p) -> FieldRef { return &p.atomic.slice_cycles; }, "cycles", 0, kMaxCycles, nullptr, "the atomic unit of an L2 slice is taken by one lane operation"},
+    {"atomic.reduce_queue", [](P& p) -> FieldRef { return &p.atomic.reduce_queue; }, "operations", 1, 65536, nullptr, "operations without result that a core may have waiting"},
 };
 
 constexpr LatencyField kLatencyFields[] = {
@@ -185,6 +203,7 @@ void check_consistency(const MachineProfile& p, std::string_view file, ProfileIs
   power_of_two("l1.row_bytes", p.l1.row_bytes);
   power_of_two("l1.subbank_bytes", p.l1.subbank_bytes);
   power_of_two("l2.line_bytes", p.l2.line_bytes);
+  power_of_two("fetch.line_bytes", p.fetch.line_bytes);
   if (p.l1.sector_bytes > p.l1.line_bytes) {
     complain("l1.sector_bytes",
              fmt::format("a sector of {} bytes is larger than the line of {} bytes",

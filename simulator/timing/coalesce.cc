@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// Grouping of a warp's addresses. Words and lines are found by small sorted arrays: a warp has at
+// most 32 addresses, and they usually ascend.
+#include "simulator/timing/coalesce.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace pto::sim {
+
+namespace {
+
+constexpr unsigned kMaxWords = 32 * 8; // 32 lanes of at most 32 bytes in words of 4 bytes
+
+// Distinct word numbers that the lanes touch, ascending; returns how many.
+unsigned distinct_words(const WarpAddresses& access,
+                        uint32_t word_bytes,
+                        std::array<uint64_t, kMaxWords>& words) {
+  unsigned count = 0;
+  bool is_sorted = true;
+  for (uint32_t rest = access.mask; rest != 0; rest &= rest - 1) {
+    const uint64_t address = access.addresses[std::countr_zero(rest)];
+    const uint64_t first = address / word_bytes;
+    const uint64_t last = (address + access.bytes - 1) / word_bytes;
+    for (uint64_t word = first; word <= last && count < kMaxWords; ++word) {
+      if (count != 0 && words[count - 1] == word) {
+        continue;
+      }
+      is_sorted = is_sorted && (count == 0 || words[count - 1] < word);
+      words[count++] = word;
+    }
+  }
+  if (!is_sorted) {
+    std::sort(words.begin(), words.begin() + count);
+    count =
+        static_cast<unsigned>(std::unique(words.begin(), words.begin() + count) - words.begin());
+  }
+  return count;
+}
+
+} // namespace
+
+LineSet distinct_lines(const WarpAddresses& access, uint32_t line_bytes) {
+  LineSet set;
+  const unsigned shift = static_cast<unsigned>(std::countr_zero(line_bytes));
+  for (uint32_t rest = access.mask; rest != 0; rest &= rest - 1) {
+    const uint64_t address = access.addresses[std::countr_zero(rest)];
+    const uint64_t last = (address + access.bytes - 1) >> shift;
+    for (uint64_t line = address >> shift; line <= last; ++line) {
+      const uint64_t from = std::max(address, line << shift);
+      const uint64_t to = std::min(address + access.bytes, (line + 1) << shift);
+      unsigned at = set.count; // the most recent line is the likeliest
+      while (at != 0 && set.line[at - 1] != line) {
+        --at;
+      }
+      if (at == 0) {
+        if (set.count == kMaxWarpLines) {
+          continue;
+        }
+        set.line[set.count] = line;
+        set.covered_bytes[set.count] = 0;
+        at = ++set.count;
+      }
+      set.covered_bytes[at - 1] += static_cast<uint32_t>(to - from);
+    }
+  }
+  for (unsigned i = 0; i < set.count; ++i) {
+    set.covered_bytes[i] = std::min(set.covered_bytes[i], line_bytes);
+  }
+  return set;
+}
+
+BankUse bank_use(const WarpAddresses& access, const isa::MachineProfile::L1& l1) {
+  if (access.mask == 0) {
+    return {};
+  }
+  BankUse use{1, 1};
+  const uint32_t word_bytes = l1.subbank_bytes;
+  const bool has_bus = l1.bytes_per_cycle != 0;
+  if (l1.banks == 0 && !has_bus) {
+    return use;
+  }
+  std::array<uint64_t, kMaxWords> words;
+  const unsigned count = distinct_words(access, word_bytes, words);
+  const uint32_t groups = l1.bank_groups != 0 ? l1.bank_groups : std::max(l1.banks, 1u);
+  const uint32_t words_per_row = l1.row_bytes / word_bytes;
+  const uint32_t ports = groups * words_per_row;
+  const uint32_t bus_lanes = has_bus ? std::max(l1.bytes_per_cycle / word_bytes, 1u) : 0;
+  if (count == 1) {
+    return use;
+  }
+  std::array<uint16_t, 1024> port_words;
+  const auto most = [&](uint32_t places, auto place_of) {
+    places = std::min<uint32_t>(places, port_words.size());
+    std::fill_n(port_words.begin(), places, uint16_t{0});
+    unsigned top = 0;
+    for (unsigned i = 0; i < count; ++i) {
+      top = std::max<unsigned>(top, ++port_words[place_of(words[i]) % places]);
+    }
+    return top;
+  };
+  if (l1.banks != 0) {
+    // Rows go round the banks; banks i and i + groups share a port for each word of a row.
+    use.degree = most(ports, [&](uint64_t word) {
+      const uint64_t bank = word / words_per_row % l1.banks;
+      return static_cast<uint32_t>(bank % groups * words_per_row + word % words_per_row);
+    });
+  }
+  if (has_bus) {
+    use.bus_words =
+        most(bus_lanes, [&](uint64_t word) { return static_cast<uint32_t>(word % bus_lanes); });
+  }
+  return use;
+}
+
+AtomicGroups atomic_groups(const WarpAddresses& access, uint32_t sector_bytes) {
+  AtomicGroups groups;
+  std::array<uint64_t, 32> sorted;
+  unsigned count = 0;
+  for (uint32_t rest = access.mask; rest != 0; rest &= rest - 1) {
+    sorted[count++] = access.addresses[std::countr_zero(rest)];
+  }
+  std::sort(sorted.begin(), sorted.begin() + count);
+  uint32_t run = 0;
+  for (unsigned i = 0; i < count; ++i) {
+    const uint64_t sector = sorted[i] / sector_bytes;
+    if (groups.count == 0 || groups.group[groups.count - 1].sector != sector) {
+      groups.group[groups.count++] = {sector, 0, 0};
+    }
+    run = i != 0 && sorted[i] == sorted[i - 1] ? run + 1 : 1;
+    AtomicGroup& group = groups.group[groups.count - 1];
+    ++group.lane_ops;
+    group.same_address = std::max(group.same_address, run);
+  }
+  return groups;
+}
+
+} // namespace pto::sim

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// What one warp's memory access looks like to the memory: distinct lines, bank words, atomics.
+//
+// Pure functions of 32 addresses and a mask; the time that follows from them is elsewhere.
+#pragma once
+
+#include "isa/machine.h"
+
+#include <array>
+#include <cstdint>
+#include <span>
+
+namespace pto::sim {
+
+inline constexpr unsigned kMaxWarpLines = 64;
+
+/// The addresses of one warp insn. Addresses of inactive lanes are ignored.
+struct WarpAddresses {
+  uint32_t mask = 0;
+  const uint64_t* addresses = nullptr; // 32 byte addresses
+  uint32_t bytes = 0;                  // each lane's access, aligned to its element
+};
+
+/// Distinct lines in the order of first touch, with the bytes that the lanes cover in each.
+struct LineSet {
+  unsigned count = 0;
+  std::array<uint64_t, kMaxWarpLines> line{}; // address / line_bytes
+  std::array<uint32_t, kMaxWarpLines> covered_bytes{};
+};
+[[nodiscard]] LineSet distinct_lines(const WarpAddresses& access, uint32_t line_bytes);
+
+/// How an l1 access meets the banks. `degree` is the most words that one port must serve (1: free
+/// of conflicts); `bus_words` the most that one byte lane of the path to the lanes must carry.
+/// Lanes that read one word share it.
+struct BankUse {
+  unsigned degree = 0;
+  unsigned bus_words = 0;
+};
+[[nodiscard]] BankUse bank_use(const WarpAddresses& access, const isa::MachineProfile::L1& l1);
+
+/// Lane operations of an atomic by sector: how many in all, and the most on one address.
+struct AtomicGroup {
+  uint64_t sector = 0; // address / sector_bytes
+  uint32_t lane_ops = 0;
+  uint32_t same_address = 0;
+};
+struct AtomicGroups {
+  unsigned count = 0;
+  std::array<AtomicGroup, 32> group{};
+};
+[[nodiscard]] AtomicGroups atomic_groups(const WarpAddresses& access, uint32_t sector_bytes);
+
+} // namespace pto::sim

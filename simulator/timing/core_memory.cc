@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+// The load/store pipe, the data cache and the copy engines of a core.
+//
+// The pipe is the one port of the buffer that lanes, fills and write-throughs share; that sharing
+// is what the measured copies show (docs/calibration/ascend950.md). Left out: the depth of the miss
+// queue, and the port time of copies.
+#include "simulator/timing/core_memory.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace pto::sim {
+
+namespace {
+
+CacheTags make_cache(const isa::MachineProfile& machine, uint32_t bytes) {
+  const bool is_lru = machine.l1.replacement == "lru";
+  return CacheTags(bytes / machine.l1.line_bytes,
+                   machine.l1.ways,
+                   is_lru ? CacheTags::Replacement::kLru : CacheTags::Replacement::kFillOrder);
+}
+
+} // namespace
+
+void MemoryCounters::add(const MemoryCounters& other) {
+  requests += other.requests;
+  lines += other.lines;
+  cache_hits += other.cache_hits;
+  cache_misses += other.cache_misses;
+  l1_requests += other.l1_requests;
+  bank_conflicts += other.bank_conflicts;
+  bank_conflict_requests += other.bank_conflict_requests;
+  l1_bytes += other.l1_bytes;
+  hbm_request_bytes += other.hbm_request_bytes;
+  copies_in += other.copies_in;
+  copies_out += other.copies_out;
+  copy_bytes += other.copy_bytes;
+}
+
+CoreMemory::CoreMemory(const isa::MachineProfile& machine, SharedMemory& shared)
+    : machine_(machine), shared_(shared), cache_(0, 0, CacheTags::Replacement::kLru),
+      pipes_(machine.units.m_pipes), engines_in_(machine.copy.engines_in),
+      engines_out_(machine.copy.engines_out) {
+  configure(0);
+}
+
+void CoreMemory::configure(uint32_t scratchpad_bytes) {
+  const uint32_t bytes = machine_.cache_bytes(scratchpad_bytes);
+  const uint32_t begin = machine_.cache_begin_bytes(scratchpad_bytes);
+  if (bytes != cache_bytes_ || begin != cache_begin_) {
+    cache_ = make_cache(machine_, bytes);
+    cache_bytes_ = bytes;
+    cache_begin_ = begin;
+  }
+}
+
+Arrival CoreMemory::fetch(double now, uint64_t line) {
+  const uint32_t line_bytes = machine_.l1.line_bytes;
+  double leaves = now;
+  if (machine_.hbm.bytes_per_cycle_core != 0) {
+    leaves = hbm_path_.reserve(now, line_bytes / machine_.hbm.bytes_per_cycle_core);
+  }
+  Arrival arrival = shared_.read(leaves, line * line_bytes, line_bytes);
+  arrival.unloaded_cycle -= leaves - now;
+  return arrival;
+}
+
+ResultTime
+CoreMemory::load_hbm(double now, const WarpAddresses& access, isa::CacheHint hint, PipeTime time) {
+  const LineSet lines = distinct_lines(access, machine_.l1.line_bytes);
+  const bool is_cached = hint == isa::CacheHint::kCached;
+  Server& port = pipe();
+  const double start = std::max(now, port.next_free());
+  const double base = now + time.latency;
+  const double hit = time.latency + (is_cached ? machine_.l1.hit_latency_cycles : 0);
+  ResultTime result{base, start + hit, start + hit, StallReason::kCacheMiss};
+  unsigned misses = 0;
+  for (unsigned i = 0; i < lines.count; ++i) {
+    const uint64_t line = lines.line[i];
+    const std::optional<uint32_t> slot = is_cached ? cache_.touch(line) : std::nullopt;
+    const double looked_up = start + i * machine_.l1.line_cycles;
+    Arrival arrival{looked_up, looked_up};
+    if (slot) {
+      ++counters_.cache_hits;
+      const double there = std::max(looked_up, cache_.ready(*slot));
+      arrival = {there, there};
+    } else {
+      const double leaves = std::max(looked_up, start + misses * machine_.l1.fill_cycles);
+      ++misses;
+      arrival = fetch(leaves, line);
+      if (is_cached) {
+        if (const std::optional<CacheTags::Fill> fill = cache_.fill(line)) {
+          cache_.set_ready(fill->slot, arrival.cycle);
+        }
+      }
+    }
+    result.unloaded_cycle = std::max(result.unloaded_cycle, arrival.unloaded_cycle + hit);
+    result.done_cycle = std::max(result.done_cycle, arrival.cycle + hit);
+  }
+  const double occupied = std::max(time.interval, lines.count * machine_.l1.line_cycles) +
+                          misses * machine_.l1.fill_cycles;
+  port.reserve(now, occupied);
+  ++counters_.requests;
+  counters_.lines += lines.count;
+  counters_.cache_misses += misses;
+  counters_.hbm_request_bytes +=
+      static_cast<uint64_t>(__builtin_popcount(access.mask)) * access.bytes;
+  return result;
+}
+
+ResultTime
+CoreMemory::store_hbm(double now, const WarpAddresses& access, isa::CacheHint hint, PipeTime time) {
+  const uint32_t line_bytes = machine_.l1.line_bytes;
+  const LineSet lines = distinct_lines(access, line_bytes);
+  Server& port = pipe();
+  const double start = std::max(now, port.next_free());
+  const double base = now + time.latency;
+  double occupied = 0;
+  double accepted = start;
+  for (unsigned i = 0; i < lines.count; ++i) {
+    const bool is_whole = lines.covered_bytes[i] == line_bytes;
+    // Part of a line goes out in beats of 4 bytes a lane.
+    const double beats = is_whole ? 1 : std::max(1.0, access.bytes / 4.0);
+    const double leaves = start + occupied;
+    occupied += machine_.l1.store_cycles * beats;
+    if (machine_.hbm.bytes_per_cycle_core != 0) {
+      accepted = std::max(
+          accepted,
+          hbm_path_.reserve(leaves, lines.covered_bytes[i] / machine_.hbm.bytes_per_cycle_core));
+    }
+    accepted = std::max(accepted,
+                        shared_.write(leaves, lines.line[i] * line_bytes, lines.covered_bytes[i]));
+    if (hint == isa::CacheHint::kCached && !cache_.touch(lines.line[i]) && is_whole) {
+      if (const std::optional<CacheTags::Fill> fill = cache_.fill(lines.line[i])) {
+        cache_.set_ready(fill->slot, leaves);
+      }
+    }
+  }
+  port.reserve(now, std::max(time.interval, occupied));
+  const double held = accepted - machine_.l1.store_queue_cycles;
+  if (held > port.next_free()) {
+    port.hold_until(held);
+    held_until_ = std::max(held_until_, held);
+  }
+  ++counters_.requests;
+  counters_.lines += lines.count;
+  counters_.hbm_request_bytes +=
+      static_cast<uint64_t>(__builtin_popcount(access.mask)) * access.bytes;
+  const double unloaded = start + time.latency;
+  return {base, unloaded, std::max(unloaded, accepted + time.latency), StallReason::kBandwidth};
+}
+
+ResultTime CoreMemory::access_l1(double now, const WarpAddresses& access, PipeTime time) {
+  const BankUse use = bank_use(access, machine_.l1);
+  const double words = std::max(use.degree, use.bus_words);
+  const double start = pipe().reserve(now, std::max(time.interval, words));
+  const double further = std::max(0.0, words - std::max(1.0, time.interval));
+  const double done = start + time.latency + further * machine_.l1.conflict_cycles;
+  ++counters_.l1_requests;
+  if (use.degree > 1) {
+    counters_.bank_conflicts += use.degree - 1;
+    ++counters_.bank_conflict_requests;
+  }
+  counters_.l1_bytes += static_cast<uint64_t>(__builtin_popcount(access.mask)) * access.bytes;
+  return {now + time.latency, done, done, StallReason::kBankConflict};
+}
+
+ResultTime CoreMemory::atomic_l1(double now, const WarpAddresses& access, PipeTime time) {
+  const AtomicGroups groups = atomic_groups(access, machine_.l1.sector_bytes);
+  double operations = 1;
+  for (unsigned i = 0; i < groups.count; ++i) {
+    operations = std::max<double>(operations, groups.group[i].same_address);
+  }
+  const double serial = operations * machine_.atomic.l1_cycles;
+  const double start = pipe().reserve(now, std::max(time.interval, serial));
+  const double done = start + time.latency + std::max(0.0, serial - machine_.atomic.l1_cycles);
+  ++counters_.l1_requests;
+  return {now + time.latency, done, done, StallReason::kAtomic};
+}
+
+double CoreMemory::issue_atomic(double now, const WarpAddresses& access, PipeTime time) {
+  ++counters_.requests;
+  counters_.hbm_request_bytes +=
+      static_cast<uint64_t>(__builtin_popcount(access.mask)) * access.bytes;
+  return pipe().reserve(now, time.interval);
+}
+
+void CoreMemory::hold_pipe(double cycle) {
+  Server& port = pipe();
+  if (cycle > port.next_free()) {
+    port.hold_until(cycle);
+    held_until_ = std::max(held_until_, cycle);
+  }
+}
+
+void CoreMemory::invalidate(const WarpAddresses& access) {
+  const LineSet lines = distinct_lines(access, machine_.l1.line_bytes);
+  for (unsigned i = 0; i < lines.count; ++i) {
+    cache_.invalidate(lines.line[i]);
+  }
+}
+
+void CoreMemory::invalidate_all() {
+  cache_.invalidate_all();
+}
+
+ResultTime CoreMemory::copy(double now,
+                            isa::CopyDirection direction,
+                            uint64_t hbm_address,
+                            const isa::CopyShape& shape,
+                            PipeTime time) {
+  const bool is_in = direction == isa::CopyDirection::kHbmToL1;
+  std::vector<Server>& engines = is_in ? engines_in_ : engines_out_;
+  Server& engine =
+      *std::min_element(engines.begin(), engines.end(), [](const Server& a, const Server& b) {
+        return a.next_free() < b.next_free();
+      });
+  const double row = std::max<double>(
+      machine_.copy.bytes_per_cycle == 0 ? 0 : shape.row_bytes / machine_.copy.bytes_per_cycle,
+      machine_.copy.row_cycles);
+  const double work = std::max(time.interval, shape.rows * row);
+  const double start = engine.reserve(now, work);
+  const double latency =
+      machine_.copy.start_latency_cycles + (is_in ? 0 : machine_.copy.out_latency_cycles);
+  // The shared paths are charged from now on, so that a queued copy does not block them early.
+  const uint32_t sector = machine_.l1.sector_bytes;
+  double last = now;
+  double memory_latency = 0;
+  for (uint32_t r = 0; r < shape.rows; ++r) {
+    const uint64_t from = hbm_address + static_cast<uint64_t>(r * shape.hbm_stride);
+    const uint64_t to = from + shape.row_bytes;
+    for (uint64_t at = from; at < to;) {
+      const uint64_t end = std::min(to, (at / sector + 1) * sector);
+      const uint32_t bytes = static_cast<uint32_t>(end - at);
+      if (is_in) {
+        const Arrival arrival = shared_.read(now, at, bytes);
+        last = std::max(last, arrival.cycle);
+        memory_latency = std::max(memory_latency, arrival.unloaded_cycle - now);
+      } else {
+        last = std::max(last, shared_.write(now, at, bytes));
+      }
+      at = end;
+    }
+  }
+  const double unloaded = start + latency + work + memory_latency;
+  const double done = std::max(unloaded, last + latency);
+  // What memory delivers late, the engine waits for.
+  engine.hold_until(last - memory_latency);
+  ++(is_in ? counters_.copies_in : counters_.copies_out);
+  counters_.copy_bytes += static_cast<uint64_t>(shape.rows) * shape.row_bytes;
+  return {now + time.latency, unloaded, done, StallReason::kCopyWait};
+}
+
+const Server& CoreMemory::pipe_const() const {
+  return *std::min_element(pipes_.begin(), pipes_.end(), [](const Server& a, const Server& b) {
+    return a.next_free() < b.next_free();
+  });
+}
+
+double CoreMemory::pipe_busy_cycles() const {
+  double busy = 0;
+  for (const Server& server : pipes_) {
+    busy = std::max(busy, server.busy_cycles());
+  }
+  return busy;
+}
+
+double CoreMemory::copy_busy_cycles() const {
+  double busy = 0;
+  for (const Server& engine : engines_in_) {
+    busy = std::max(busy, engine.busy_cycles());
+  }
+  for (const Server& engine : engines_out_) {
+    busy = std::max(busy, engine.busy_cycles());
+  }
+  return busy;
+}
+
+} // namespace pto::sim

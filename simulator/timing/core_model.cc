@@ -1,0 +1,629 @@
+// SPDX-License-Identifier: Apache-2.0
+// Issue and booking on one core. Order of the checks in front of an issue, which is also the order
+// in which waiting cycles are charged: fetch, branch, barrier or nop, operands, unit, scheduler.
+#include "simulator/timing/core_model.h"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+namespace pto::sim {
+
+using isa::Unit;
+
+namespace {
+
+constexpr unsigned unit_index(Unit unit) {
+  return static_cast<unsigned>(unit);
+}
+
+std::array<uint32_t, isa::kUnitCount> pipe_counts(const isa::MachineProfile::Units& units) {
+  std::array<uint32_t, isa::kUnitCount> counts{};
+  counts[unit_index(Unit::kS)] = units.s_pipes;
+  counts[unit_index(Unit::kV)] = units.v_pipes;
+  counts[unit_index(Unit::kX)] = units.x_pipes;
+  counts[unit_index(Unit::kD)] = units.d_pipes;
+  counts[unit_index(Unit::kC)] = units.c_pipes;
+  return counts; // M is CoreMemory's
+}
+
+const Server& first_free(const std::vector<Server>& pipes) {
+  return *std::min_element(pipes.begin(), pipes.end(), [](const Server& a, const Server& b) {
+    return a.next_free() < b.next_free();
+  });
+}
+
+} // namespace
+
+ScoreEntry& BlockState::tile(uint32_t key) {
+  for (auto& tile : tiles) {
+    if (tile.first == key) {
+      return tile.second;
+    }
+  }
+  return tiles.emplace_back(key, ScoreEntry{}).second;
+}
+
+CoreModel::CoreModel(RunState& run, uint32_t core)
+    : run_(run), core_(core), memory_(run.machine, run.shared),
+      code_(run.machine.fetch.cache_bytes / run.machine.fetch.line_bytes,
+            0,
+            CacheTags::Replacement::kLru),
+      schedulers_(run.machine.warp_schedulers),
+      issue_width_(run.machine.issue_warps_per_cycle / run.machine.warp_schedulers),
+      is_round_robin_(run.machine.warp_policy == "round_robin") {
+  const auto counts = pipe_counts(run.machine.units);
+  for (unsigned unit = 0; unit < isa::kUnitCount; ++unit) {
+    pipes_[unit].resize(counts[unit]);
+  }
+}
+
+void CoreModel::start_block(std::unique_ptr<BlockState> owned, uint32_t scratchpad_bytes) {
+  BlockState& block = *owned;
+  if (blocks_.empty()) {
+    memory_.configure(scratchpad_bytes);
+  }
+  blocks_.push_back(std::move(owned));
+  ++counters_.blocks;
+  block.live_warps = static_cast<uint32_t>(block.warps.size());
+  block.end_cycle = block.span.start_cycle;
+  for (WarpState& warp : block.warps) {
+    warp.block = &block;
+    warp.cursor = block.span.start_cycle;
+    warp.hold_until =
+        block.span.start_cycle + whole_cycle(warp.warp * run_.machine.launch.warp_start_cycles);
+    warp.counters.block = block.span.block;
+    warp.counters.warp = warp.warp;
+    warp.counters.core = core_;
+    warp.counters.start_cycle = block.span.start_cycle;
+    schedulers_[(next_scheduler_ + warp.warp) % schedulers_.size()].warps.push_back(&warp);
+    prepare(warp);
+  }
+  next_scheduler_ =
+      (next_scheduler_ + block.live_warps) % static_cast<uint32_t>(schedulers_.size());
+  uint64_t first = kNever;
+  for (const WarpState& warp : block.warps) {
+    first = std::min(first, warp.ready);
+  }
+  next_cycle_ = std::min(next_cycle_, first);
+  maybe_end_block(block);
+}
+
+uint64_t CoreModel::fetch_ready(uint32_t pc, uint64_t cycle) {
+  const auto& fetch = run_.machine.fetch;
+  if (fetch.miss_latency_cycles == 0) {
+    return cycle;
+  }
+  const uint64_t line = static_cast<uint64_t>(pc) * fetch.insn_bytes / fetch.line_bytes;
+  std::optional<uint32_t> slot = code_.touch(line);
+  if (!slot) {
+    const std::optional<CacheTags::Fill> fill = code_.fill(line);
+    if (!fill) {
+      return cycle + fetch.miss_latency_cycles;
+    }
+    slot = fill->slot;
+    code_.set_ready(*slot, static_cast<double>(cycle + fetch.miss_latency_cycles));
+  }
+  return std::max(cycle, whole_cycle(code_.ready(*slot)));
+}
+
+double CoreModel::unit_free(int unit) const {
+  if (unit < 0) {
+    return 0;
+  }
+  if (unit == static_cast<int>(Unit::kM)) {
+    return memory_.pipe_free_cycle();
+  }
+  return first_free(pipes_[static_cast<unsigned>(unit)]).next_free();
+}
+
+void CoreModel::find_holds(WarpState& warp, const InsnTiming& timing) {
+  Holds& holds = warp.holds;
+  holds = {};
+  holds.branch = warp.branch_ready;
+  holds.hold = warp.hold_until;
+  holds.hold_reason = warp.hold_reason;
+  const uint64_t reached = std::max({warp.cursor, holds.branch, holds.hold});
+  holds.fetch = fetch_ready(warp.pc, reached);
+  if (holds.fetch == reached) {
+    holds.fetch = 0;
+  }
+  const auto wait_for = [&](const ScoreEntry& entry, ScoreIndex index) {
+    if (entry.done_cycle > holds.operand.done_cycle) {
+      holds.operand = entry;
+      holds.operand_index = index;
+    }
+  };
+  const isa::InsnDesc& desc = *timing.insn->desc;
+  const bool passes_over = desc.scope == isa::Scope::kBlock && warp.warp != 0;
+  if (passes_over) {
+    return;
+  }
+  for (const ScoreIndex index : timing.reads) {
+    wait_for(warp.score[index], index);
+  }
+  for (const ScoreIndex index : timing.writes) {
+    wait_for(warp.score[index], index);
+  }
+  for (const std::vector<uint32_t>* keys : {&timing.tile_reads, &timing.tile_writes}) {
+    for (const uint32_t key : *keys) {
+      wait_for(warp.block->tile(key), kScoreCount);
+    }
+  }
+  if (desc.has(isa::kWaits)) {
+    const isa::Operand* event = nullptr;
+    for (unsigned i = 0; i < timing.insn->operand_count; ++i) {
+      if (timing.insn->operand(i).kind == isa::OperandKind::kEvent) {
+        event = &timing.insn->operand(i);
+      }
+    }
+    wait_for(event != nullptr ? warp.block->events[event->index % isa::kEventCount]
+                              : warp.block->copies,
+             kScoreCount);
+  }
+  if (desc.has(isa::kFence)) {
+    wait_for(warp.stores, kScoreCount);
+  }
+}
+
+void CoreModel::prepare(WarpState& warp) {
+  const TimedHost::Next next = run_.host.next(warp.block->place, warp.warp);
+  warp.pc = next.pc;
+  warp.is_blocked = next.is_blocked;
+  warp.unit_until = 0;
+  if (next.is_done) {
+    end_warp(warp);
+    return;
+  }
+  if (next.is_blocked) {
+    warp.ready = kNever;
+    return;
+  }
+  const InsnTiming& timing = run_.program[next.pc];
+  find_holds(warp, timing);
+  warp.is_free = timing.is_free;
+  const isa::InsnDesc& desc = *timing.insn->desc;
+  const bool passes_over = desc.scope == isa::Scope::kBlock && warp.warp != 0;
+  warp.unit = timing.is_free || passes_over ? -1 : timing.unit;
+  warp.ready = std::max(warp.cursor, warp.holds.ready());
+  if (timing.fused_with_next != nullptr && warp.ready != kNever) {
+    // Both halves need their other operands; the second's registers from the first do not count.
+    const InsnTiming& second = run_.program[next.pc + 1];
+    for (const ScoreIndex index : second.reads) {
+      const bool is_inner =
+          std::find(timing.writes.begin(), timing.writes.end(), index) != timing.writes.end();
+      const ScoreEntry& entry = warp.score[index];
+      if (!is_inner && entry.done_cycle > warp.holds.operand.done_cycle) {
+        warp.holds.operand = entry;
+        warp.holds.operand_index = index;
+      }
+    }
+    warp.ready = std::max(warp.cursor, warp.holds.ready());
+  }
+}
+
+void CoreModel::end_warp(WarpState& warp) {
+  warp.is_done = true;
+  warp.ready = kNever;
+  warp.block->end_cycle = std::max(warp.block->end_cycle, warp.cursor);
+  --warp.block->live_warps;
+}
+
+void CoreModel::maybe_end_block(BlockState& block) {
+  if (block.live_warps != 0 || block.pending_atomics != 0) {
+    return;
+  }
+  block.span.end_cycle = block.end_cycle;
+  for (WarpState& warp : block.warps) {
+    warp.counters.stalls[StallReason::kEmpty] += block.end_cycle - warp.cursor;
+    warp.counters.elapsed_cycles = block.end_cycle - block.span.start_cycle;
+  }
+  counters_.occupied_cycles += block.end_cycle - block.span.start_cycle;
+  for (Scheduler& scheduler : schedulers_) {
+    std::erase_if(scheduler.warps, [&](const WarpState* w) { return w->block == &block; });
+    scheduler.after = 0;
+  }
+  const auto at = std::find_if(
+      blocks_.begin(), blocks_.end(), [&](const auto& owned) { return owned.get() == &block; });
+  ended_.push_back(std::move(*at));
+  blocks_.erase(at);
+}
+
+std::vector<std::unique_ptr<BlockState>> CoreModel::take_ended() {
+  return std::exchange(ended_, {});
+}
+
+WarpState* CoreModel::pick(Scheduler& scheduler, uint64_t cycle) {
+  const size_t count = scheduler.warps.size();
+  for (size_t i = 0; i < count; ++i) {
+    const size_t at = is_round_robin_ ? (scheduler.after + i) % count : i;
+    WarpState& warp = *scheduler.warps[at];
+    if (warp.ready > cycle) {
+      continue;
+    }
+    const double free = unit_free(warp.unit);
+    if (free < static_cast<double>(cycle + 1)) {
+      scheduler.after = at + 1;
+      return &warp;
+    }
+    warp.unit_until = static_cast<uint64_t>(free);
+    const bool is_memory = warp.unit == static_cast<int>(Unit::kM);
+    warp.unit_reason =
+        is_memory && memory_.held_until() >= free ? StallReason::kBandwidth : StallReason::kUnit;
+  }
+  return nullptr;
+}
+
+bool CoreModel::tick(uint64_t cycle, bool only_one) {
+  if (ticked_cycle_ != cycle) {
+    ticked_cycle_ = cycle;
+    for (Scheduler& scheduler : schedulers_) {
+      scheduler.issued = 0;
+    }
+    ++counters_.busy_cycles;
+  }
+  for (Scheduler& scheduler : schedulers_) {
+    while (scheduler.issued < issue_width_) {
+      WarpState* warp = pick(scheduler, cycle);
+      if (warp == nullptr) {
+        break;
+      }
+      scheduler.issued += warp->is_free ? 0 : 1;
+      issue(*warp, cycle);
+      if (only_one || run_.host.wants_stop()) {
+        find_next_cycle(cycle);
+        next_cycle_ = std::min(next_cycle_, cycle);
+        return false;
+      }
+    }
+  }
+  find_next_cycle(cycle + 1);
+  return true;
+}
+
+void CoreModel::find_next_cycle(uint64_t from) {
+  next_cycle_ = kNever;
+  for (const Scheduler& scheduler : schedulers_) {
+    for (const WarpState* warp : scheduler.warps) {
+      if (warp->ready == kNever) {
+        continue;
+      }
+      const uint64_t unit = static_cast<uint64_t>(unit_free(warp->unit));
+      next_cycle_ = std::min(next_cycle_, std::max({warp->ready, unit, from}));
+    }
+  }
+}
+
+void CoreModel::charge(WarpState& warp, uint64_t cycle, bool is_free, TimelineEntry& entry) {
+  StallCycles stalls;
+  uint64_t cursor = warp.cursor;
+  entry.stall_cycles = static_cast<uint32_t>(cycle - cursor);
+  const auto until = [&](uint64_t end, StallReason reason) {
+    end = std::min(end, cycle);
+    if (end > cursor) {
+      stalls[reason] += end - cursor;
+      cursor = end;
+    }
+  };
+  const Holds& holds = warp.holds;
+  until(holds.branch, StallReason::kBranch);
+  until(holds.hold, holds.hold_reason);
+  until(holds.fetch, StallReason::kFetch);
+  const ScoreEntry& operand = holds.operand;
+  if (operand.done_cycle > cursor) {
+    until(operand.done_cycle - operand.late_cycles, StallReason::kOperand);
+    until(operand.done_cycle - operand.bandwidth_cycles, operand.reason);
+    until(operand.done_cycle, StallReason::kBandwidth);
+    entry.cause_pc = operand.writer_pc;
+  }
+  until(warp.unit_until, warp.unit_reason);
+  until(cycle, StallReason::kIssueSlot);
+  uint64_t most = 0;
+  for (unsigned r = 0; r < kStallReasonCount; ++r) {
+    if (stalls.cycles[r] > most) {
+      most = stalls.cycles[r];
+      entry.reason = static_cast<StallReason>(r);
+    }
+  }
+  warp.counters.stalls.add(stalls);
+  run_.by_pc[warp.pc].stalls.add(stalls);
+  if (!is_free) {
+    ++warp.counters.issued_cycles;
+  }
+  warp.cursor = is_free ? cycle : cycle + 1;
+}
+
+ResultTime CoreModel::book_memory(WarpState& warp,
+                                  const IssueRecord& record,
+                                  const InsnTiming& timing,
+                                  uint64_t cycle,
+                                  const TimelineEntry& entry,
+                                  bool& is_pending) {
+  const isa::InsnDesc& desc = *record.insn->desc;
+  const auto now = static_cast<double>(cycle);
+  const PipeTime time{timing.latency_cycles, timing.interval_cycles};
+  const ResultTime plain{now + time.latency, now + time.latency, now + time.latency};
+  if (record.addresses == nullptr || record.exec_mask == 0) {
+    memory_.occupy(now, time.interval);
+    if (desc.has(isa::kCacheControl) && record.addresses == nullptr && record.exec_mask != 0) {
+      memory_.invalidate_all();
+    }
+    return plain;
+  }
+  const WarpAddresses access{record.exec_mask, record.addresses, record.access_bytes};
+  if (desc.has(isa::kCacheControl)) {
+    if (desc.has(isa::kReadsMem)) { // PREFETCH
+      (void)memory_.load_hbm(now, access, isa::CacheHint::kCached, time);
+    } else {
+      memory_.occupy(now, time.interval);
+      memory_.invalidate(access);
+    }
+    return plain;
+  }
+  if (record.space == isa::Space::kConst) {
+    memory_.occupy(now, time.interval);
+    return plain;
+  }
+  if (record.space == isa::Space::kL1) {
+    return desc.has(isa::kAtomic) ? memory_.atomic_l1(now, access, time)
+                                  : memory_.access_l1(now, access, time);
+  }
+  if (!desc.has(isa::kAtomic)) {
+    return desc.has(isa::kWritesMem) ? memory_.store_hbm(now, access, record.hint, time)
+                                     : memory_.load_hbm(now, access, record.hint, time);
+  }
+  const double start = memory_.issue_atomic(now, access, time);
+  const AtomicGroups groups = atomic_groups(access, run_.machine.l1.sector_bytes);
+  if (!record.is_result_read && record.access_bytes <= 4) {
+    memory_.hold_pipe(run_.shared.start_reduction(start, groups, core_));
+    return plain;
+  }
+  is_pending = true;
+  const uint64_t token = run_.next_token++;
+  RunState::PendingAtomic pending;
+  pending.warp = &warp;
+  pending.pc = record.pc;
+  pending.base_cycle = cycle + whole_cycle(time.latency);
+  pending.timeline_index = run_.options.record_timeline ? run_.timeline.add(entry) : SIZE_MAX;
+  pending.writes_result = record.is_result_read;
+  run_.atomics[token] = pending;
+  ++warp.block->pending_atomics;
+  run_.shared.start_atomic(start, groups, token);
+  return plain;
+}
+
+void CoreModel::book_control(WarpState& warp,
+                             const IssueRecord& record,
+                             const InsnTiming& timing,
+                             uint64_t cycle) {
+  const isa::InsnDesc& desc = *record.insn->desc;
+  const uint64_t after = cycle + std::max<uint64_t>(1, whole_cycle(timing.latency_cycles));
+  const auto hold = [&](uint64_t until, StallReason reason) {
+    if (until > warp.cursor) {
+      warp.hold_until = until;
+      warp.hold_reason = reason;
+    }
+  };
+  if (desc.has(isa::kBranch | isa::kCall | isa::kReturn)) {
+    warp.branch_ready = after;
+  }
+  if (desc.has(isa::kWarpBarrier)) {
+    hold(after + run_.machine.sync.barrier_cycles, StallReason::kBarrier);
+  }
+  if (desc.has(isa::kBlockBarrier)) {
+    hold(after + run_.machine.sync.block_barrier_cycles, StallReason::kBlockBarrier);
+  }
+  if (record.nop_cycles != 0) {
+    hold(cycle + record.nop_cycles, StallReason::kNop);
+  }
+}
+
+ResultTime
+CoreModel::execute(WarpState& warp, uint64_t cycle, TimelineEntry& entry, double fused_latency) {
+  const uint32_t pc = warp.pc;
+  const InsnTiming& timing = run_.program[pc];
+  const isa::InsnDesc& desc = *timing.insn->desc;
+  const IssueRecord& record = run_.host.step(warp.block->place, warp.warp, cycle);
+  const auto now = static_cast<double>(cycle);
+  const uint32_t lanes = record.exec_mask != 0 ? record.exec_mask : record.active_mask;
+  entry.issue_cycle = cycle;
+  entry.block = warp.block->span.block;
+  entry.core = core_;
+  entry.pc = pc;
+  entry.first_warp = warp.warp;
+  entry.last_warp = warp.warp;
+  entry.unit = timing.unit;
+  entry.active_lanes = static_cast<uint32_t>(std::popcount(record.exec_mask));
+  if (lanes != 0) {
+    entry.first_lane = warp.warp * isa::kWarpLanes + static_cast<uint32_t>(std::countr_zero(lanes));
+    entry.last_lane =
+        warp.warp * isa::kWarpLanes + 31 - static_cast<uint32_t>(std::countl_zero(lanes));
+  }
+  PcCounters& by_pc = run_.by_pc[pc];
+  ++by_pc.issues;
+  by_pc.lane_ops += entry.active_lanes;
+  ++counters_.insns;
+  ++run_.warp_insns;
+  run_.lane_insns += entry.active_lanes;
+  run_.latest_issue = cycle;
+
+  double latency = timing.latency_cycles;
+  double interval = timing.interval_cycles;
+  ResultTime result{now + latency, now + latency, now + latency, StallReason::kOperand};
+  const bool passes_over = desc.scope == isa::Scope::kBlock && warp.warp != 0;
+  bool is_pending = false;
+  if (passes_over) {
+    result = {now + 1, now + 1, now + 1, StallReason::kOperand};
+  } else if (timing.is_memory_pipe) {
+    result = book_memory(warp, record, timing, cycle, entry, is_pending);
+  } else if (!timing.is_free) {
+    if (record.m != 0 && timing.entry != nullptr) {
+      const double steps =
+          static_cast<double>(timing.entry->tile_steps(record.m, record.n, record.k)) *
+          timing.entry->step_cycles;
+      latency += steps;
+      interval += steps;
+      result = {now + latency, now + latency, now + latency, StallReason::kOperand};
+    }
+    std::vector<Server>& pipes = pipes_[timing.unit];
+    const bool is_copy = record.copy != nullptr;
+    const_cast<Server&>(first_free(pipes)).reserve(now, is_copy ? 1 : interval);
+    if (is_copy) {
+      result = memory_.copy(now + latency,
+                            record.copy->direction,
+                            record.copy->hbm_address,
+                            record.copy->shape,
+                            {latency, interval});
+      const ScoreEntry done = ScoreEntry::from(result, pc);
+      BlockState& block = *warp.block;
+      if (record.copy->event >= 0) {
+        ScoreEntry& event =
+            block.events[static_cast<unsigned>(record.copy->event) % isa::kEventCount];
+        event = done.done_cycle > event.done_cycle ? done : event;
+      }
+      block.copies = done.done_cycle > block.copies.done_cycle ? done : block.copies;
+    }
+  }
+  if (fused_latency != 0) {
+    // What the memory added to the first half comes on top of the pair's latency.
+    const double fused = now + fused_latency;
+    result = {
+        fused, fused, std::max(fused, result.done_cycle - latency + fused_latency), result.reason};
+  }
+  ScoreEntry score = ScoreEntry::from(result, pc);
+  if (is_pending) {
+    score.done_cycle = kNever;
+    score.late_cycles = 0;
+  } else {
+    warp.block->end_cycle = std::max(warp.block->end_cycle, score.done_cycle);
+  }
+  entry.done_cycle = is_pending ? cycle : score.done_cycle;
+  if (!passes_over) {
+    for (const ScoreIndex index : timing.writes) {
+      warp.score[index] = score;
+    }
+    for (const uint32_t key : timing.tile_writes) {
+      warp.block->tile(key) = score;
+    }
+    if (desc.has(isa::kWritesMem) && timing.is_memory_pipe && !is_pending) {
+      ScoreEntry store = score;
+      store.reason = StallReason::kFence;
+      warp.stores = store.done_cycle > warp.stores.done_cycle ? store : warp.stores;
+    }
+  }
+  book_control(warp, record, timing, cycle);
+  if (run_.options.record_timeline && !is_pending) {
+    run_.timeline.add(entry);
+  }
+  if (desc.has(isa::kBlockBarrier | isa::kEndsLane | isa::kWarpBarrier) ||
+      record.outcome != isa::Outcome::kNext) {
+    const bool is_barrier = desc.has(isa::kBlockBarrier);
+    const double released = is_barrier ? std::max(1.0, timing.latency_cycles) : 1.0;
+    release_blocked(*warp.block, cycle + whole_cycle(released));
+  }
+  return result;
+}
+
+void CoreModel::release_blocked(BlockState& block, uint64_t cycle) {
+  for (WarpState& other : block.warps) {
+    if (!other.is_blocked || other.is_done) {
+      continue;
+    }
+    const TimedHost::Next next = run_.host.next(block.place, other.warp);
+    if (next.is_blocked) {
+      continue;
+    }
+    // The barrier that it waited at is over as if its own arrival had been the last.
+    other.hold_until = cycle + run_.machine.sync.block_barrier_cycles;
+    other.hold_reason = other.blocked_reason;
+    prepare(other);
+  }
+}
+
+void CoreModel::issue(WarpState& warp, uint64_t cycle) {
+  BlockState& block = *warp.block;
+  const InsnTiming& timing = run_.program[warp.pc];
+  TimelineEntry entry;
+  charge(warp, cycle, timing.is_free, entry);
+  const isa::FusionRule* rule = timing.fused_with_next;
+  const uint32_t pc = warp.pc;
+  const ResultTime first = execute(warp, cycle, entry, 0);
+  warp.blocked_reason = timing.insn->desc->has(isa::kBlockBarrier) ? StallReason::kBlockBarrier
+                                                                   : StallReason::kBarrier;
+  if (rule != nullptr && !run_.host.wants_stop()) {
+    const TimedHost::Next next = run_.host.next(block.place, warp.warp);
+    if (!next.is_done && !next.is_blocked && next.pc == pc + 1) {
+      // The pair is one operation: the second half issues with the first.
+      const double late = first.done_cycle - first.base_cycle;
+      warp.pc = next.pc;
+      TimelineEntry joined;
+      joined.is_fused = true;
+      (void)execute(warp, cycle, joined, timing.fused_latency_cycles + late);
+      if (!rule->keeps_first) {
+        for (const ScoreIndex index : timing.writes) {
+          warp.score[index].done_cycle = cycle + whole_cycle(timing.fused_latency_cycles + late);
+        }
+      }
+    }
+  }
+  prepare(warp);
+  maybe_end_block(block);
+}
+
+void CoreModel::finish_atomic(const RunState::PendingAtomic& atomic, double cycle) {
+  WarpState& warp = *atomic.warp;
+  BlockState& block = *warp.block;
+  const uint64_t done = std::max(whole_cycle(cycle), atomic.base_cycle);
+  --block.pending_atomics;
+  block.end_cycle = std::max(block.end_cycle, done);
+  run_.timeline.extend_done(atomic.timeline_index, done);
+  if (atomic.writes_result) {
+    for (const ScoreIndex index : run_.program[atomic.pc].writes) {
+      ScoreEntry& entry = warp.score[index];
+      if (entry.done_cycle == kNever && entry.writer_pc == atomic.pc) {
+        entry.done_cycle = done;
+        entry.late_cycles = static_cast<uint32_t>(done - atomic.base_cycle);
+        entry.reason = StallReason::kAtomic;
+      }
+    }
+  }
+  if (!warp.is_done && !warp.is_blocked) {
+    prepare(warp);
+    next_cycle_ = std::min(next_cycle_, warp.ready);
+  }
+  maybe_end_block(block);
+}
+
+const BlockState* CoreModel::block_at(uint32_t place) const {
+  for (const auto& block : blocks_) {
+    if (block->place == place) {
+      return block.get();
+    }
+  }
+  return nullptr;
+}
+
+std::vector<const BlockState*> CoreModel::blocks() const {
+  std::vector<const BlockState*> result;
+  for (const auto& block : blocks_) {
+    result.push_back(block.get());
+  }
+  return result;
+}
+
+CoreCounters CoreModel::counters() const {
+  CoreCounters counters = counters_;
+  counters.memory = memory_.counters();
+  for (unsigned unit = 0; unit < isa::kUnitCount; ++unit) {
+    for (const Server& pipe : pipes_[unit]) {
+      counters.unit_busy_cycles[unit] =
+          std::max(counters.unit_busy_cycles[unit], pipe.busy_cycles());
+    }
+  }
+  counters.unit_busy_cycles[unit_index(Unit::kM)] = memory_.pipe_busy_cycles();
+  counters.unit_busy_cycles[unit_index(Unit::kD)] =
+      std::max(counters.unit_busy_cycles[unit_index(Unit::kD)], memory_.copy_busy_cycles());
+  return counters;
+}
+
+} // namespace pto::sim

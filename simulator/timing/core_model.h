@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+// One core in a timed run: resident blocks and warps, readiness, issue and booking.
+#pragma once
+
+#include "isa/machine.h"
+#include "simulator/timing/core_memory.h"
+#include "simulator/timing/counters.h"
+#include "simulator/timing/scoreboard.h"
+#include "simulator/timing/server.h"
+#include "simulator/timing/timing_model.h"
+
+#include <array>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+namespace pto::sim {
+
+struct BlockState;
+
+/// What holds a warp's next issue, each with the cycle in which it lets go.
+struct Holds {
+  uint64_t fetch = 0;
+  uint64_t branch = 0;
+  uint64_t hold = 0; // barrier, nop, start of the block
+  StallReason hold_reason = StallReason::kEmpty;
+  ScoreEntry operand; // the latest of the operands, copies and stores that are awaited
+  ScoreIndex operand_index = kScoreCount;
+
+  [[nodiscard]] uint64_t ready() const {
+    return std::max(std::max(fetch, branch), std::max(hold, operand.done_cycle));
+  }
+};
+
+struct WarpState {
+  BlockState* block = nullptr;
+  uint32_t warp = 0; // within the block
+  uint32_t pc = 0;
+  bool is_done = false;
+  bool is_blocked = false; // at a barrier, until another warp releases it
+  StallReason blocked_reason = StallReason::kBlockBarrier;
+  uint64_t cursor = 0; // first cycle that is not accounted for
+  uint64_t branch_ready = 0;
+  uint64_t hold_until = 0;
+  StallReason hold_reason = StallReason::kEmpty;
+  ScoreEntry stores;       // the latest store, for fences
+  uint64_t ready = 0;      // Holds::ready() of the next insn; kNever while blocked
+  uint64_t unit_until = 0; // the unit was seen busy up to here
+  StallReason unit_reason = StallReason::kUnit;
+  int unit = -1; // that the next insn needs; -1: none
+  bool is_free = false;
+  Holds holds;
+  Scoreboard score;
+  WarpCounters counters;
+};
+
+struct BlockState {
+  uint32_t place = 0;
+  uint32_t live_warps = 0;
+  uint32_t pending_atomics = 0;
+  uint64_t end_cycle = 0; // all results so far
+  BlockSpan span;
+  std::vector<WarpState> warps;
+  std::array<ScoreEntry, isa::kEventCount> events{};
+  ScoreEntry copies; // the latest of all copies
+  std::vector<std::pair<uint32_t, ScoreEntry>> tiles;
+
+  ScoreEntry& tile(uint32_t key);
+};
+
+/// What the cores share in one run.
+struct RunState {
+  const isa::MachineProfile& machine;
+  const ProgramTiming& program;
+  SharedMemory& shared;
+  TimedHost& host;
+  const TimingOptions& options;
+  Timeline timeline;
+  std::vector<PcCounters> by_pc;
+  uint64_t warp_insns = 0;
+  uint64_t lane_insns = 0;
+  uint64_t latest_issue = 0;
+  uint64_t next_token = 0;
+  struct PendingAtomic {
+    WarpState* warp = nullptr;
+    uint32_t pc = 0;
+    uint64_t base_cycle = 0;
+    size_t timeline_index = SIZE_MAX;
+    bool writes_result = false;
+  };
+  std::unordered_map<uint64_t, PendingAtomic> atomics;
+};
+
+class CoreModel {
+public:
+  CoreModel(RunState& run, uint32_t core);
+
+  void start_block(std::unique_ptr<BlockState> block, uint32_t scratchpad_bytes);
+  /// Issues what may issue in this cycle. False when the host wants to stop or, with `only_one`,
+  /// after one insn; the cycle is then unfinished and a further call goes on with it.
+  bool tick(uint64_t cycle, bool only_one);
+  /// The next cycle in which something may issue; kNever: only an event from outside helps.
+  [[nodiscard]] uint64_t next_cycle() const { return next_cycle_; }
+  /// A warp's atomic has its result.
+  void finish_atomic(const RunState::PendingAtomic& atomic, double cycle);
+  /// Blocks that have ended since the last call.
+  std::vector<std::unique_ptr<BlockState>> take_ended();
+
+  [[nodiscard]] const BlockState* block_at(uint32_t place) const;
+  [[nodiscard]] bool has_blocks() const { return !blocks_.empty(); }
+  [[nodiscard]] const CoreMemory& memory() const { return memory_; }
+  [[nodiscard]] CoreCounters counters() const;
+  [[nodiscard]] std::vector<const BlockState*> blocks() const;
+
+private:
+  struct Scheduler {
+    std::vector<WarpState*> warps; // oldest first
+    size_t after = 0;              // round robin: where to look first
+    uint32_t issued = 0;           // in the current cycle
+  };
+
+  void prepare(WarpState& warp);
+  void find_holds(WarpState& warp, const InsnTiming& timing);
+  [[nodiscard]] uint64_t fetch_ready(uint32_t pc, uint64_t cycle);
+  [[nodiscard]] double unit_free(int unit) const;
+  WarpState* pick(Scheduler& scheduler, uint64_t cycle);
+  void issue(WarpState& warp, uint64_t cycle);
+  void charge(WarpState& warp, uint64_t cycle, bool is_free, TimelineEntry& entry);
+  /// Executes and books one insn; returns when its result is there.
+  ResultTime execute(WarpState& warp, uint64_t cycle, TimelineEntry& entry, double fused_latency);
+  ResultTime book_memory(WarpState& warp,
+                         const IssueRecord& record,
+                         const InsnTiming& timing,
+                         uint64_t cycle,
+                         const TimelineEntry& entry,
+                         bool& is_pending);
+  void book_control(WarpState& warp,
+                    const IssueRecord& record,
+                    const InsnTiming& timing,
+                    uint64_t cycle);
+  void release_blocked(BlockState& block, uint64_t cycle);
+  void end_warp(WarpState& warp);
+  void maybe_end_block(BlockState& block);
+  void find_next_cycle(uint64_t cycle);
+
+  RunState& run_;
+  uint32_t core_;
+  CoreMemory memory_;
+  CacheTags code_;
+  std::array<std::vector<Server>, isa::kUnitCount> pipes_;
+  std::vector<std::unique_ptr<BlockState>> blocks_;
+  std::vector<std::unique_ptr<BlockState>> ended_;
+  std::vector<Scheduler> schedulers_;
+  uint32_t issue_width_ = 1; // of one scheduler
+  bool is_round_robin_ = false;
+  uint64_t next_cycle_ = kNever;
+  uint64_t ticked_cycle_ = kNever;
+  uint32_t next_scheduler_ = 0; // offset for new warps
+  CoreCounters counters_;
+};
+
+} // namespace pto::sim

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+// Cache tags: an open-addressing table from line to slot, and a linked order for each set.
+#include "simulator/timing/data_cache.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace pto::sim {
+
+CacheTags::CacheTags(uint32_t slots, uint32_t ways, Replacement replacement)
+    : ways_(ways == 0 || ways > slots ? slots : ways), replacement_(replacement) {
+  if (slots == 0) {
+    return;
+  }
+  const uint32_t sets = slots / ways_;
+  slots_.resize(static_cast<size_t>(sets) * ways_);
+  sets_.resize(sets);
+  table_.assign(std::bit_ceil(slots_.size() * 2), kNone);
+}
+
+size_t CacheTags::home(uint64_t line) const {
+  return static_cast<size_t>((line * 0x9E3779B97F4A7C15ull) >> 32) & (table_.size() - 1);
+}
+
+size_t CacheTags::probe(uint64_t line) const {
+  size_t at = home(line);
+  while (table_[at] != kNone && slots_[table_[at]].line != line) {
+    at = (at + 1) & (table_.size() - 1);
+  }
+  return at;
+}
+
+std::optional<uint32_t> CacheTags::find(uint64_t line) const {
+  if (slots_.empty()) {
+    return std::nullopt;
+  }
+  const uint32_t slot = table_[probe(line)];
+  return slot != kNone ? std::optional<uint32_t>(slot) : std::nullopt;
+}
+
+std::optional<uint32_t> CacheTags::touch(uint64_t line) {
+  const std::optional<uint32_t> slot = find(line);
+  if (slot && replacement_ == Replacement::kLru) {
+    Set& set = sets_[set_of(line)];
+    if (set.newest != *slot) {
+      unlink(set, *slot);
+      link_newest(set, *slot);
+    }
+  }
+  return slot;
+}
+
+std::optional<CacheTags::Fill> CacheTags::fill(uint64_t line) {
+  if (slots_.empty()) {
+    return std::nullopt;
+  }
+  const uint32_t set_index = set_of(line);
+  Set& set = sets_[set_index];
+  Fill fill;
+  if (set.used < ways_) {
+    fill.slot = set_index * ways_ + set.used++;
+  } else {
+    fill.slot = set.oldest;
+    Slot& old = slots_[fill.slot];
+    if (old.is_valid) {
+      fill.has_victim = true;
+      fill.victim = old.line;
+      fill.victim_is_dirty = old.is_dirty;
+      erase_from_table(old.line);
+    }
+    unlink(set, fill.slot);
+  }
+  slots_[fill.slot] = {};
+  slots_[fill.slot].line = line;
+  slots_[fill.slot].is_valid = true;
+  link_newest(set, fill.slot);
+  table_[probe(line)] = fill.slot;
+  return fill;
+}
+
+bool CacheTags::invalidate(uint64_t line) {
+  const std::optional<uint32_t> slot = find(line);
+  if (!slot) {
+    return false;
+  }
+  erase_from_table(line);
+  slots_[*slot].is_valid = false;
+  Set& set = sets_[set_of(line)];
+  unlink(set, *slot);
+  link_oldest(set, *slot); // the next fill takes it
+  return true;
+}
+
+void CacheTags::invalidate_all() {
+  std::fill(slots_.begin(), slots_.end(), Slot{});
+  std::fill(sets_.begin(), sets_.end(), Set{});
+  std::fill(table_.begin(), table_.end(), kNone);
+}
+
+std::optional<uint64_t> CacheTags::line_in(uint32_t slot) const {
+  if (slot >= slots_.size() || !slots_[slot].is_valid) {
+    return std::nullopt;
+  }
+  return slots_[slot].line;
+}
+
+void CacheTags::unlink(Set& set, uint32_t slot) {
+  Slot& s = slots_[slot];
+  (s.older != kNone ? slots_[s.older].newer : set.oldest) = s.newer;
+  (s.newer != kNone ? slots_[s.newer].older : set.newest) = s.older;
+  s.older = kNone;
+  s.newer = kNone;
+}
+
+void CacheTags::link_newest(Set& set, uint32_t slot) {
+  slots_[slot].older = set.newest;
+  (set.newest != kNone ? slots_[set.newest].newer : set.oldest) = slot;
+  set.newest = slot;
+}
+
+void CacheTags::link_oldest(Set& set, uint32_t slot) {
+  slots_[slot].newer = set.oldest;
+  (set.oldest != kNone ? slots_[set.oldest].older : set.newest) = slot;
+  set.oldest = slot;
+}
+
+// Backward-shift deletion keeps probe sequences whole without tombstones.
+void CacheTags::erase_from_table(uint64_t line) {
+  const size_t mask = table_.size() - 1;
+  size_t hole = probe(line);
+  size_t at = hole;
+  for (;;) {
+    at = (at + 1) & mask;
+    if (table_[at] == kNone) {
+      break;
+    }
+    const size_t wanted = home(slots_[table_[at]].line);
+    if (((at - wanted) & mask) >= ((at - hole) & mask)) {
+      table_[hole] = table_[at];
+      hole = at;
+    }
+  }
+  table_[hole] = kNone;
+}
+
+} // namespace pto::sim

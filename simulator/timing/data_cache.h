@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tags of a cache: which line lies in which slot. No data: the simulator's memory holds that.
+//
+// Used for a core's data cache and for L2. With `fill_order` replacement and full associativity
+// line n that comes in takes slot n, so that what LOAD brought in lies in a predictable place.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace pto::sim {
+
+class CacheTags {
+public:
+  enum class Replacement : uint8_t { kFillOrder, kLru };
+
+  /// `ways` 0: fully associative. `slots` 0: a cache that never holds anything.
+  CacheTags(uint32_t slots, uint32_t ways, Replacement replacement);
+
+  /// Slot of the line, or nothing. Marks it as used.
+  std::optional<uint32_t> touch(uint64_t line);
+  /// The same without marking it.
+  [[nodiscard]] std::optional<uint32_t> find(uint64_t line) const;
+
+  struct Fill {
+    uint32_t slot = 0;
+    bool has_victim = false;
+    uint64_t victim = 0; // the line that was driven out
+    bool victim_is_dirty = false;
+  };
+  /// Brings in a line that is not there. Nothing when there are no slots.
+  std::optional<Fill> fill(uint64_t line);
+  /// True if the line was there.
+  bool invalidate(uint64_t line);
+  void invalidate_all();
+
+  void set_dirty(uint32_t slot) { slots_[slot].is_dirty = true; }
+  void set_ready(uint32_t slot, double cycle) { slots_[slot].ready = cycle; }
+  /// When the line's data arrived or will arrive.
+  [[nodiscard]] double ready(uint32_t slot) const { return slots_[slot].ready; }
+  [[nodiscard]] uint32_t slot_count() const { return static_cast<uint32_t>(slots_.size()); }
+  /// The line in a slot, for looking into the cache.
+  [[nodiscard]] std::optional<uint64_t> line_in(uint32_t slot) const;
+
+private:
+  static constexpr uint32_t kNone = UINT32_MAX;
+  struct Slot {
+    uint64_t line = 0;
+    double ready = 0;
+    uint32_t newer = kNone; // order of the set: oldest first
+    uint32_t older = kNone;
+    bool is_valid = false;
+    bool is_dirty = false;
+  };
+  struct Set {
+    uint32_t oldest = kNone;
+    uint32_t newest = kNone;
+    uint32_t used = 0; // slots that have ever been filled
+  };
+
+  [[nodiscard]] uint32_t set_of(uint64_t line) const {
+    return static_cast<uint32_t>(line % sets_.size());
+  }
+  void unlink(Set& set, uint32_t slot);
+  void link_newest(Set& set, uint32_t slot);
+  void link_oldest(Set& set, uint32_t slot);
+  [[nodiscard]] size_t home(uint64_t line) const;
+  [[nodiscard]] size_t probe(uint64_t line) const; // its place in table_, or an empty one
+  void erase_from_table(uint64_t line);
+
+  uint32_t ways_;
+  Replacement replacement_;
+  std::vector<Slot> slots_;
+  std::vector<Set> sets_;
+  std::vector<uint32_t> table_; // open addressing: line -> slot
+};
+
+} // namespace pto::sim

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// A resource that serves one request at a time: a pipe, a bus, an engine. Cycles are fractions so
+// that 2.4 cycles a line stays 2.4 on average.
+#pragma once
+
+#include <algorithm>
+
+namespace pto::sim {
+
+class Server {
+public:
+  /// Takes the resource for `duration` cycles, from `now` at the earliest; returns the start.
+  double reserve(double now, double duration) {
+    const double start = std::max(now, next_free_);
+    next_free_ = start + duration;
+    busy_ += duration;
+    return start;
+  }
+  /// Holds the resource until `cycle` without counting it as work.
+  void hold_until(double cycle) { next_free_ = std::max(next_free_, cycle); }
+  [[nodiscard]] double next_free() const { return next_free_; }
+  [[nodiscard]] double busy_cycles() const { return busy_; }
+
+private:
+  double next_free_ = 0;
+  double busy_ = 0;
+};
+
+} // namespace pto::sim

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// The timeline of a run: one entry for each insn of a warp, and for neighbouring warps of a block
+// that issue the same insn in the same cycle one entry together. Bounded: what is beyond the limits
+// is counted, not kept, and reports say so.
+#pragma once
+
+#include "simulator/timing/stall.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace pto::sim {
+
+struct TimelineEntry {
+  uint64_t issue_cycle = 0;
+  uint64_t done_cycle = 0; // result usable
+  uint64_t block = 0;
+  uint32_t core = 0;
+  uint32_t pc = 0;
+  uint32_t first_warp = 0;
+  uint32_t last_warp = 0;
+  uint32_t first_lane = 0; // within the block, of the active lanes
+  uint32_t last_lane = 0;
+  uint32_t active_lanes = 0;                  // all warps of the entry together
+  uint32_t stall_cycles = 0;                  // before the issue: the most of its warps
+  StallReason reason = StallReason::kOperand; // the largest part of them
+  uint32_t cause_pc = UINT32_MAX; // insn that wrote the late operand, or started the awaited copy
+  uint8_t unit = 0;               // isa::Unit
+  bool is_fused = false;          // joined with the insn before it
+
+  /// "0-255", "7"
+  [[nodiscard]] std::string lanes() const;
+};
+
+struct TimelineLimits {
+  uint64_t max_entries = 1u << 20;
+  uint64_t max_blocks = UINT64_MAX; // --trace-blocks: only blocks below this
+  uint64_t from_cycle = 0;          // --trace-window
+  uint64_t to_cycle = UINT64_MAX;
+};
+
+class Timeline {
+public:
+  explicit Timeline(TimelineLimits limits = {}) : limits_(limits) {}
+
+  /// Adds an entry of one warp, or widens the latest entry of the same block, pc and cycle. Returns
+  /// its index, or nothing (SIZE_MAX) when a limit leaves it out.
+  size_t add(const TimelineEntry& entry);
+  /// For a result whose cycle is known only later.
+  void extend_done(size_t index, uint64_t done_cycle);
+
+  [[nodiscard]] const std::vector<TimelineEntry>& entries() const { return entries_; }
+  /// Warp insns that limits left out.
+  [[nodiscard]] uint64_t dropped() const { return dropped_; }
+  [[nodiscard]] const TimelineLimits& limits() const { return limits_; }
+
+private:
+  TimelineLimits limits_;
+  std::vector<TimelineEntry> entries_;
+  uint64_t dropped_ = 0;
+};
+
+} // namespace pto::sim

@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+// The event loop over cores, atomics and the block dispatcher.
+#include "simulator/timing/timing_model.h"
+
+#include "simulator/timing/core_model.h"
+
+#include <algorithm>
+#include <limits>
+#include <queue>
+
+namespace pto::sim {
+
+namespace {
+
+struct FreePlace {
+  double cycle = 0;
+  uint32_t rank = 0; // which block of its core: cores get their first block before a second
+  uint32_t core = 0;
+  bool operator<(const FreePlace& other) const { // for a min-heap
+    return std::tie(cycle, rank, core) > std::tie(other.cycle, other.rank, other.core);
+  }
+};
+
+struct CoreEvent {
+  uint64_t cycle = 0;
+  uint32_t core = 0;
+  bool operator<(const CoreEvent& other) const {
+    return std::tie(cycle, core) > std::tie(other.cycle, other.core);
+  }
+};
+
+} // namespace
+
+struct TimingModel::Impl {
+  Impl(const isa::MachineProfile& machine,
+       const ProgramTiming& program,
+       SharedMemory& shared,
+       TimedHost& host,
+       const TimingOptions& options)
+      : options_copy(options),
+        run{machine, program, shared, host, options_copy, Timeline(options.timeline_limits), {}} {
+    run.by_pc.resize(program.size());
+    cores.resize(machine.cores);
+    shared.start_launch();
+    for (uint32_t rank = 0; rank < machine.blocks_per_core; ++rank) {
+      for (uint32_t core = 0; core < machine.cores; ++core) {
+        free_places.push({0, rank, core});
+      }
+    }
+    dispatcher_free = machine.launch.task_cycles;
+  }
+
+  TimingOptions options_copy;
+  RunState run;
+  std::vector<std::unique_ptr<CoreModel>> cores; // made when a core gets its first block
+  std::priority_queue<CoreEvent> core_events;    // may hold outdated ones
+  std::priority_queue<FreePlace> free_places;
+  double dispatcher_free = 0;
+  bool is_grid_empty = false; // no block is left to hand out
+  uint64_t live_blocks = 0;
+  uint64_t end_cycle = 0;
+  std::vector<BlockSpan> spans;
+  std::vector<WarpCounters> warps;
+  uint64_t issued_cycles = 0;
+  StallCycles stalls;
+
+  [[nodiscard]] uint32_t place_of(uint32_t core, uint32_t rank) const {
+    return core * run.machine.blocks_per_core + rank;
+  }
+
+  void watch(uint32_t core) {
+    const uint64_t next = cores[core]->next_cycle();
+    if (next != kNever) {
+      core_events.push({next, core});
+    }
+  }
+
+  void collect_ended(uint32_t core) {
+    for (const std::unique_ptr<BlockState>& block : cores[core]->take_ended()) {
+      --live_blocks;
+      end_cycle = std::max(end_cycle, block->span.end_cycle + run.machine.launch.block_end_cycles);
+      for (const WarpState& warp : block->warps) {
+        issued_cycles += warp.counters.issued_cycles;
+        stalls.add(warp.counters.stalls);
+        if (spans.size() < TimedCounters::kMaxSpans) {
+          warps.push_back(warp.counters);
+        }
+      }
+      if (spans.size() < TimedCounters::kMaxSpans) {
+        spans.push_back(block->span);
+      }
+      run.host.retire(block->place);
+      free_places.push(
+          {static_cast<double>(block->span.end_cycle) + run.machine.launch.block_end_cycles,
+           block->place % run.machine.blocks_per_core,
+           core});
+    }
+  }
+
+  [[nodiscard]] double next_dispatch() const {
+    if (is_grid_empty || free_places.empty()) {
+      return std::numeric_limits<double>::infinity();
+    }
+    return std::max(free_places.top().cycle, dispatcher_free);
+  }
+
+  void dispatch(double cycle) {
+    const FreePlace place = free_places.top();
+    const std::optional<AdmittedBlock> admitted =
+        run.host.admit(place_of(place.core, place.rank), place.core);
+    if (!admitted) {
+      is_grid_empty = true;
+      return;
+    }
+    free_places.pop();
+    dispatcher_free = cycle + run.machine.launch.dispatch_interval_cycles;
+    auto block = std::make_unique<BlockState>();
+    block->place = place_of(place.core, place.rank);
+    block->span.block = admitted->block;
+    block->span.core = place.core;
+    block->span.dispatch_cycle = whole_cycle(cycle);
+    block->span.start_cycle = whole_cycle(cycle) + run.machine.launch.block_start_cycles;
+    block->warps.resize(admitted->warps);
+    for (uint32_t w = 0; w < admitted->warps; ++w) {
+      block->warps[w].warp = w;
+    }
+    ++live_blocks;
+    if (!cores[place.core]) {
+      cores[place.core] = std::make_unique<CoreModel>(run, place.core);
+    }
+    cores[place.core]->start_block(std::move(block), admitted->scratchpad_bytes);
+    collect_ended(place.core);
+    watch(place.core);
+  }
+
+  void finish_atomics(double cycle) {
+    run.shared.run_atomics(cycle, [&](uint64_t token, double done) {
+      const auto found = run.atomics.find(token);
+      const RunState::PendingAtomic atomic = found->second;
+      run.atomics.erase(found);
+      const uint32_t core = atomic.warp->block->span.core;
+      cores[core]->finish_atomic(atomic, done);
+      collect_ended(core);
+      watch(core);
+    });
+  }
+
+  TimedStop advance(bool only_one) {
+    for (;;) {
+      if (run.host.wants_stop()) {
+        return TimedStop::kHostStop;
+      }
+      while (!core_events.empty() &&
+             cores[core_events.top().core]->next_cycle() != core_events.top().cycle) {
+        core_events.pop();
+      }
+      const double core_cycle = core_events.empty() ? std::numeric_limits<double>::infinity()
+                                                    : static_cast<double>(core_events.top().cycle);
+      const double atomic_cycle = run.shared.next_event();
+      const double dispatch_cycle = next_dispatch();
+      const double first = std::min({core_cycle, atomic_cycle, dispatch_cycle});
+      if (first == std::numeric_limits<double>::infinity()) {
+        return live_blocks == 0 ? TimedStop::kFinished : TimedStop::kDeadlock;
+      }
+      if (live_blocks == 0 && is_grid_empty) {
+        return TimedStop::kFinished; // reductions that nobody waits for may still be under way
+      }
+      if (first > static_cast<double>(options_copy.max_cycles)) {
+        return TimedStop::kMaxCycles;
+      }
+      if (dispatch_cycle == first) {
+        dispatch(dispatch_cycle);
+      } else if (atomic_cycle == first) {
+        finish_atomics(atomic_cycle);
+      } else {
+        const CoreEvent event = core_events.top();
+        core_events.pop();
+        const bool is_complete = cores[event.core]->tick(event.cycle, only_one);
+        collect_ended(event.core);
+        watch(event.core);
+        if (!is_complete) {
+          return TimedStop::kHostStop;
+        }
+      }
+    }
+  }
+};
+
+TimingModel::TimingModel(const isa::MachineProfile& machine,
+                         const ProgramTiming& program,
+                         SharedMemory& shared,
+                         TimedHost& host,
+                         const TimingOptions& options)
+    : impl_(std::make_unique<Impl>(machine, program, shared, host, options)) {}
+
+TimingModel::~TimingModel() = default;
+
+TimedStop TimingModel::run() {
+  return impl_->advance(false);
+}
+
+TimedStop TimingModel::step() {
+  return impl_->advance(true);
+}
+
+uint64_t TimingModel::cycle() const {
+  return impl_->run.latest_issue;
+}
+
+const Timeline& TimingModel::timeline() const {
+  return impl_->run.timeline;
+}
+
+TimedCounters TimingModel::counters() const {
+  const Impl& impl = *impl_;
+  TimedCounters counters;
+  counters.cycles = std::max(impl.end_cycle, impl.live_blocks == 0 ? 0 : impl.run.latest_issue + 1);
+  counters.warp_insns = impl.run.warp_insns;
+  counters.lane_insns = impl.run.lane_insns;
+  counters.lane_slots = impl.run.warp_insns * isa::kWarpLanes;
+  counters.issued_cycles = impl.issued_cycles;
+  counters.stalls = impl.stalls;
+  counters.by_pc = impl.run.by_pc;
+  counters.shared = impl.run.shared.counters();
+  counters.blocks = impl.spans;
+  counters.warps = impl.warps;
+  for (const std::unique_ptr<CoreModel>& core : impl.cores) {
+    counters.cores.push_back(core ? core->counters() : CoreCounters{});
+    counters.memory.add(counters.cores.back().memory);
+  }
+  return counters;
+}
+
+TimingModel::WarpStatus TimingModel::status(uint32_t place, uint32_t warp) const {
+  WarpStatus status;
+  const uint32_t core = place / impl_->run.machine.blocks_per_core;
+  const BlockState* block = core < impl_->cores.size() && impl_->cores[core]
+                                ? impl_->cores[core]->block_at(place)
+                                : nullptr;
+  if (block == nullptr || warp >= block->warps.size()) {
+    status.is_done = true;
+    return status;
+  }
+  const WarpState& state = block->warps[warp];
+  status.is_done = state.is_done;
+  status.is_blocked = state.is_blocked;
+  status.ready_cycle = state.ready;
+  if (state.is_blocked) {
+    status.reason = state.blocked_reason;
+    return status;
+  }
+  const Holds& holds = state.holds;
+  const uint64_t ready = holds.ready();
+  if (ready <= impl_->run.latest_issue) {
+    status.reason =
+        state.unit_until > impl_->run.latest_issue ? state.unit_reason : StallReason::kIssueSlot;
+  } else if (ready == holds.operand.done_cycle) {
+    status.reason = holds.operand.late_cycles != 0 ? holds.operand.reason : StallReason::kOperand;
+    status.cause_pc = holds.operand.writer_pc;
+    if (holds.operand_index < kScoreCount) {
+      status.operand = score_name(holds.operand_index);
+    }
+  } else if (ready == holds.fetch) {
+    status.reason = StallReason::kFetch;
+  } else {
+    status.reason = ready == holds.hold ? holds.hold_reason : StallReason::kBranch;
+  }
+  return status;
+}
+
+const CoreMemory* TimingModel::core_memory(uint32_t core) const {
+  return core < impl_->cores.size() && impl_->cores[core] ? &impl_->cores[core]->memory() : nullptr;
+}
+
+} // namespace pto::sim

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// The cycle-approximate model: decides in which cycle each warp issues its next insn.
+//
+// The model owns the order of a timed run. It asks a TimedHost (the engine) for blocks and for the
+// next insn of each warp, lets the host execute one warp insn at the cycle where it issues, and
+// books what the host's IssueRecord says. It sees no values, so results cannot depend on it.
+//
+// How it works. Cores are advanced by events: each knows the next cycle in which one of its warps
+// may issue. A warp's next issue is held by, in this order: code fetch, the last branch, a barrier,
+// wait or fence, its operands (scoreboard), its unit, and the scheduler's choice; each cycle
+// without an issue is charged to the first of them that still holds, so that issued and stalled
+// cycles add up to the elapsed ones by construction. Memory is in core_memory.h and
+// shared_memory.h.
+#pragma once
+
+#include "isa/machine.h"
+#include "isa/object.h"
+#include "simulator/issue_record.h"
+#include "simulator/timing/core_memory.h"
+#include "simulator/timing/counters.h"
+#include "simulator/timing/insn_timing.h"
+#include "simulator/timing/shared_memory.h"
+#include "simulator/timing/timeline.h"
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+namespace pto::sim {
+
+/// A block that the host has put on a core.
+struct AdmittedBlock {
+  uint64_t block = 0; // linear index
+  uint32_t warps = 0;
+  uint32_t lanes = 0;
+  uint32_t scratchpad_bytes = 0; // static use
+};
+
+/// What executes: implemented by the engine. `place` is the model's name of a resident block, below
+/// cores * blocks_per_core.
+class TimedHost {
+public:
+  virtual ~TimedHost() = default;
+  /// Puts the next block of the grid on a core; nothing when none is left.
+  virtual std::optional<AdmittedBlock> admit(uint32_t place, uint32_t core) = 0;
+  /// The block has ended; its place is free.
+  virtual void retire(uint32_t place) = 0;
+  /// Where the warp stands. `is_blocked`: it waits at a barrier that others must reach.
+  struct Next {
+    uint32_t pc = 0;
+    bool is_done = false;
+    bool is_blocked = false;
+  };
+  virtual Next next(uint32_t place, uint32_t warp) = 0;
+  /// Executes the warp's next insn; %clock reads `cycle`. The record is valid until the next call.
+  virtual const IssueRecord& step(uint32_t place, uint32_t warp, uint64_t cycle) = 0;
+  /// True when the run must end now (fault, breakpoint, interrupt).
+  virtual bool wants_stop() = 0;
+};
+
+struct TimingOptions {
+  uint64_t max_cycles = UINT64_MAX;
+  bool record_timeline = false;
+  TimelineLimits timeline_limits;
+};
+
+/// Why run() came back.
+enum class TimedStop : uint8_t { kFinished, kHostStop, kMaxCycles, kDeadlock };
+
+class TimingModel {
+public:
+  /// All references must outlive the model. `shared` carries L2 from launch to launch.
+  TimingModel(const isa::MachineProfile& machine,
+              const ProgramTiming& program,
+              SharedMemory& shared,
+              TimedHost& host,
+              const TimingOptions& options = {});
+  ~TimingModel();
+  TimingModel(const TimingModel&) = delete;
+  TimingModel& operator=(const TimingModel&) = delete;
+
+  /// Runs until the grid is done or something stops it; may be called again after kHostStop.
+  TimedStop run();
+  /// Runs until one more warp insn has issued, or as run().
+  TimedStop step();
+
+  /// Cycle of the latest issue.
+  [[nodiscard]] uint64_t cycle() const;
+  [[nodiscard]] const Timeline& timeline() const;
+  /// Counters up to now; complete after kFinished.
+  [[nodiscard]] TimedCounters counters() const;
+  /// Why a warp is not issuing now, for the debugger.
+  struct WarpStatus {
+    bool is_done = false;
+    bool is_blocked = false;  // at a barrier
+    uint64_t ready_cycle = 0; // earliest next issue; UINT64_MAX: depends on others
+    StallReason reason = StallReason::kOperand;
+    uint32_t cause_pc = UINT32_MAX; // insn whose result is awaited
+    std::string operand;            // "r3"
+  };
+  [[nodiscard]] WarpStatus status(uint32_t place, uint32_t warp) const;
+  /// The data cache of a core, for looking into it; null for a core that has run nothing.
+  [[nodiscard]] const CoreMemory* core_memory(uint32_t core) const;
+
+private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+} // namespace pto::sim

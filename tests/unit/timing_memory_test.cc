@@ -1,0 +1,349 @@
+// SPDX-License-Identifier: Apache-2.0
+// The memory side of the timing model by parts: grouping of addresses, tags, shared paths, a core.
+#include "simulator/timing/core_memory.h"
+
+#include <doctest/doctest.h>
+
+#include <array>
+#include <limits>
+#include <map>
+
+using namespace pto::sim;
+using pto::isa::CacheHint;
+using pto::isa::CopyDirection;
+using pto::isa::load_machine;
+using pto::isa::MachineProfile;
+using pto::isa::ProfileIssues;
+
+namespace {
+
+MachineProfile machine(const char* name, std::initializer_list<const char*> overrides = {}) {
+  ProfileIssues issues;
+  MachineProfile profile = *load_machine(name, issues);
+  for (const char* assignment : overrides) {
+    REQUIRE(apply_override(profile, assignment, issues));
+  }
+  return profile;
+}
+
+// 32 addresses from + lane * stride.
+struct Strided {
+  std::array<uint64_t, 32> addresses{};
+  Strided(uint64_t from, uint64_t stride) {
+    for (unsigned i = 0; i < 32; ++i) {
+      addresses[i] = from + i * stride;
+    }
+  }
+  WarpAddresses access(uint32_t bytes, uint32_t mask = ~0u) const {
+    return {mask, addresses.data(), bytes};
+  }
+};
+
+BankUse banks(uint64_t stride, uint32_t bytes = 4) {
+  static const MachineProfile profile = machine("ascend950");
+  return bank_use(Strided(0, stride).access(bytes), profile.l1);
+}
+
+} // namespace
+
+TEST_CASE("distinct lines and what the lanes cover of them") {
+  const Strided unit(256, 4);
+  LineSet lines = distinct_lines(unit.access(4), 128);
+  CHECK(lines.count == 1);
+  CHECK(lines.line[0] == 2);
+  CHECK(lines.covered_bytes[0] == 128);
+  lines = distinct_lines(Strided(4, 4).access(4), 128);
+  CHECK(lines.count == 2);
+  CHECK(lines.covered_bytes[0] == 124);
+  CHECK(lines.covered_bytes[1] == 4);
+  CHECK(distinct_lines(Strided(0, 128).access(4), 128).count == 32);
+  CHECK(distinct_lines(Strided(0, 0).access(4), 128).count == 1);
+  CHECK(distinct_lines(Strided(0, 0).access(4), 128).covered_bytes[0] == 128); // clamped
+  CHECK(distinct_lines(Strided(0, 16).access(16), 128).count == 4);
+  CHECK(distinct_lines(Strided(0, 128).access(4, 0b101), 128).count == 2);
+  CHECK(distinct_lines(Strided(0, 128).access(4, 0), 128).count == 0);
+}
+
+TEST_CASE("bank conflicts of the 950 as its sample measures them") {
+  CHECK(banks(0).degree == 1);    // all lanes read one word
+  CHECK(banks(8).degree == 1);    // 32 different ports
+  CHECK(banks(4).degree == 1);    // two lanes share a word
+  CHECK(banks(512).degree == 32); // one bank
+  CHECK(banks(256).degree == 32); // banks i and i + 8 of one group
+  CHECK(banks(128).degree == 16);
+  CHECK(banks(136).degree == 1); // the padded transpose
+  CHECK(banks(64).degree == 8);
+  CHECK(banks(32).degree == 4);
+  CHECK(banks(16).degree == 2);
+}
+
+TEST_CASE("the path to the lanes carries 128 bytes a cycle") {
+  CHECK(banks(4).bus_words == 1);
+  CHECK(banks(8).bus_words == 2);    // 256 bytes
+  CHECK(banks(128).bus_words == 32); // every word in the same byte lanes
+  CHECK(banks(8, 8).bus_words == 2);
+}
+
+TEST_CASE("a machine without banks has no conflicts") {
+  const MachineProfile reference = machine("reference");
+  CHECK(bank_use(Strided(0, 512).access(4), reference.l1).degree == 1);
+  CHECK(bank_use(Strided(0, 512).access(4, 0), reference.l1).degree == 0);
+}
+
+TEST_CASE("atomics by sector") {
+  AtomicGroups groups = atomic_groups(Strided(0, 0).access(4), 128);
+  CHECK(groups.count == 1);
+  CHECK(groups.group[0].lane_ops == 32);
+  CHECK(groups.group[0].same_address == 32);
+  groups = atomic_groups(Strided(0, 4).access(4), 128);
+  CHECK(groups.count == 1);
+  CHECK(groups.group[0].same_address == 1);
+  groups = atomic_groups(Strided(0, 8).access(8), 128);
+  CHECK(groups.count == 2);
+  CHECK(groups.group[1].lane_ops == 16);
+}
+
+TEST_CASE("a cache that fills in order gives line n slot n") {
+  CacheTags tags(4, 0, CacheTags::Replacement::kFillOrder);
+  for (uint32_t i = 0; i < 4; ++i) {
+    CHECK_FALSE(tags.touch(100 + i).has_value());
+    CHECK(tags.fill(100 + i)->slot == i);
+  }
+  CHECK(tags.touch(100) == 0u);
+  const auto fill = tags.fill(200); // 100 is the oldest although just used
+  CHECK(fill->slot == 0);
+  CHECK(fill->has_victim);
+  CHECK(fill->victim == 100);
+  CHECK_FALSE(tags.find(100).has_value());
+  CHECK(tags.line_in(0) == 200u);
+}
+
+TEST_CASE("least recently used goes first") {
+  CacheTags tags(2, 0, CacheTags::Replacement::kLru);
+  (void)tags.fill(1);
+  (void)tags.fill(2);
+  CHECK(tags.touch(1).has_value());
+  CHECK(tags.fill(3)->victim == 2);
+  CHECK(tags.find(1).has_value());
+}
+
+TEST_CASE("sets") {
+  CacheTags tags(4, 2, CacheTags::Replacement::kLru); // sets of even and odd lines
+  (void)tags.fill(0);
+  (void)tags.fill(2);
+  (void)tags.fill(1);
+  CHECK(tags.fill(4)->victim == 0);
+  CHECK(tags.find(1).has_value());
+}
+
+TEST_CASE("invalidation") {
+  CacheTags tags(3, 0, CacheTags::Replacement::kFillOrder);
+  for (uint64_t line = 0; line < 3; ++line) {
+    (void)tags.fill(line);
+  }
+  CHECK(tags.invalidate(1));
+  CHECK_FALSE(tags.invalidate(1));
+  const auto fill = tags.fill(9); // takes the hole and drives nothing out
+  CHECK(fill->slot == 1);
+  CHECK_FALSE(fill->has_victim);
+  tags.invalidate_all();
+  CHECK_FALSE(tags.find(9).has_value());
+  CHECK(tags.fill(5)->slot == 0);
+}
+
+TEST_CASE("a cache without slots never holds anything") {
+  CacheTags tags(0, 0, CacheTags::Replacement::kLru);
+  CHECK_FALSE(tags.fill(1).has_value());
+  CHECK_FALSE(tags.touch(1).has_value());
+}
+
+TEST_CASE("tags agree with a plain model over many random accesses") {
+  CacheTags tags(16, 4, CacheTags::Replacement::kLru);
+  std::map<uint64_t, uint64_t> last_use; // the resident lines
+  uint64_t seed = 1;
+  for (uint64_t time = 0; time < 20'000; ++time) {
+    seed = seed * 6364136223846793005u + 1442695040888963407u;
+    const uint64_t line = (seed >> 33) % 64;
+    const bool was_there = last_use.count(line) != 0;
+    REQUIRE(tags.touch(line).has_value() == was_there);
+    if (!was_there) {
+      const auto fill = tags.fill(line);
+      if (fill->has_victim) {
+        uint64_t oldest = UINT64_MAX;
+        uint64_t victim = 0;
+        for (const auto& use : last_use) {
+          if (use.first % 4 == line % 4 && use.second < oldest) {
+            oldest = use.second;
+            victim = use.first;
+          }
+        }
+        REQUIRE(fill->victim == victim);
+        last_use.erase(victim);
+      }
+    }
+    last_use[line] = time;
+  }
+}
+
+TEST_CASE("shared memory: hits cost L2's latency, misses HBM's, and HBM serves one after another") {
+  const MachineProfile m = machine("ascend950",
+                                   {"l2.latency=100",
+                                    "hbm.latency=300",
+                                    "hbm.bytes_per_cycle_total=64",
+                                    "l2.bytes_per_cycle=0"});
+  SharedMemory shared(m);
+  CHECK(shared.read(10, 0, 128).cycle == 310);             // miss
+  CHECK(shared.read(10, 4096, 128).cycle == 312);          // 128 bytes at 64 a cycle later
+  CHECK(shared.read(10, 4096, 128).unloaded_cycle == 312); // still under way
+  CHECK(shared.read(1000, 0, 128).cycle == 1100);          // now in L2
+  CHECK(shared.read(1000, 128, 128).cycle == 1300);        // another sector of the same line
+  CHECK(shared.counters().hbm_read_bytes == 384);
+  CHECK(shared.counters().l2_hit_sectors == 2);
+  shared.warm(1 << 20, 4096);
+  CHECK(shared.read(2000, (1 << 20) + 4095, 1).cycle == 2100);
+}
+
+TEST_CASE("shared memory: what is written back costs HBM bandwidth") {
+  const MachineProfile m = machine("ascend950", {"l2.bytes=1024", "hbm.bytes_per_cycle_total=64"});
+  SharedMemory shared(m); // two lines of 512 bytes
+  (void)shared.write(0, 0, 128);
+  (void)shared.write(0, 512, 128);
+  CHECK(shared.counters().hbm_write_bytes == 0);
+  (void)shared.write(0, 1024, 128); // drives the first line out: one sector of it was written
+  CHECK(shared.counters().hbm_write_bytes == 128);
+}
+
+TEST_CASE("reference: a miss costs nothing beyond LOAD's latency") {
+  const MachineProfile m = machine("reference");
+  SharedMemory shared(m);
+  CoreMemory core(m, shared);
+  const Strided unit(0, 4);
+  ResultTime time = core.load_hbm(7, unit.access(4), CacheHint::kCached, {4, 1});
+  CHECK(time.done_cycle == 11);
+  CHECK(core.counters().cache_misses == 1);
+  time = core.load_hbm(8, unit.access(4), CacheHint::kCached, {4, 1});
+  CHECK(time.done_cycle == 12);
+  CHECK(core.counters().cache_hits == 1);
+  CHECK(core.data_cache().line_in(0) == 0u);
+  CHECK(core.store_hbm(9, unit.access(4), CacheHint::kCached, {3, 1}).done_cycle == 12);
+}
+
+TEST_CASE("a conflict of degree n serves one word a cycle") {
+  const MachineProfile m = machine("ascend950", {"l1.conflict_cycles=1", "l1.bytes_per_cycle=0"});
+  const std::map<uint64_t, unsigned> degree_of_stride = {{8, 1}, {16, 2}, {64, 8}, {512, 32}};
+  for (const auto& item : degree_of_stride) {
+    const uint64_t stride = item.first;
+    const unsigned degree = item.second;
+    SharedMemory shared(m);
+    CoreMemory core(m, shared);
+    const ResultTime time = core.access_l1(0, Strided(0, stride).access(4), {10, 1});
+    INFO("degree ", degree);
+    CHECK(time.done_cycle == 10 + degree - 1);
+    CHECK(time.base_cycle == 10);
+    CHECK(time.reason == StallReason::kBankConflict);
+    CHECK(core.pipe_free_cycle() == degree);
+    CHECK(core.counters().bank_conflicts == degree - 1);
+  }
+}
+
+TEST_CASE("lines of a scattered load come in one after another") {
+  const MachineProfile m =
+      machine("ascend950",
+              {"l1.fill_cycles=3", "l1.line_cycles=1", "l2.latency=100", "l2.bytes_per_cycle=0"});
+  SharedMemory shared(m);
+  shared.warm(0, 1 << 16);
+  CoreMemory core(m, shared);
+  const ResultTime time = core.load_hbm(0, Strided(0, 128).access(4), CacheHint::kCached, {10, 4});
+  CHECK(time.done_cycle == 31 * 3 + 100 + 10);
+  CHECK(core.pipe_free_cycle() == 32 + 32 * 3);
+  // The second time every line hits: the pipe looks up one line a cycle.
+  const ResultTime again =
+      core.load_hbm(500, Strided(0, 128).access(4), CacheHint::kCached, {10, 4});
+  CHECK(again.done_cycle == 500 + 31 + 10);
+  CHECK(core.pipe_free_cycle() == 532);
+}
+
+TEST_CASE("hints go past the data cache") {
+  const MachineProfile m = machine("ascend950");
+  SharedMemory shared(m);
+  CoreMemory core(m, shared);
+  const Strided unit(0, 4);
+  (void)core.load_hbm(0, unit.access(4), CacheHint::kL2, {10, 4});
+  (void)core.load_hbm(0, unit.access(4), CacheHint::kVolatile, {10, 4});
+  CHECK_FALSE(core.data_cache().find(0).has_value());
+  CHECK(core.counters().cache_misses == 2);
+  (void)core.store_hbm(0, unit.access(4), CacheHint::kL2, {4, 4});
+  CHECK_FALSE(core.data_cache().find(0).has_value());
+  (void)core.store_hbm(0, unit.access(4), CacheHint::kCached, {4, 4}); // a whole line enters
+  CHECK(core.data_cache().find(0).has_value());
+  core.invalidate(unit.access(4));
+  CHECK_FALSE(core.data_cache().find(0).has_value());
+}
+
+TEST_CASE("the data cache gets what the scratchpad leaves") {
+  const MachineProfile m = machine("ascend950");
+  SharedMemory shared(m);
+  CoreMemory core(m, shared);
+  CHECK(core.data_cache().slot_count() == 1024); // 128 KiB
+  core.configure(221184);
+  CHECK(core.data_cache().slot_count() == 256); // 32 KiB
+  CHECK(core.cache_begin_bytes() == 221184 + 8192);
+}
+
+TEST_CASE("copies of one engine go in order, those of two engines overlap") {
+  const MachineProfile m = machine("reference"); // 4 cycles and 128 bytes a cycle
+  SharedMemory shared(m);
+  CoreMemory core(m, shared);
+  const pto::isa::CopyShape kilobyte{.rows = 1, .row_bytes = 1024};
+  CHECK(core.copy(0, CopyDirection::kHbmToL1, 0, kilobyte, {1, 1}).done_cycle == 12);
+  CHECK(core.copy(0, CopyDirection::kHbmToL1, 0, kilobyte, {1, 1}).done_cycle == 20);
+  CHECK(core.copy(0, CopyDirection::kL1ToHbm, 0, kilobyte, {1, 1}).done_cycle == 12);
+  const pto::isa::CopyShape rows{.rows = 3, .row_bytes = 128, .hbm_stride = 4096, .l1_stride = 128};
+  CHECK(core.copy(100, CopyDirection::kHbmToL1, 0, rows, {1, 1}).done_cycle == 107);
+  CHECK(core.counters().copy_bytes == 3 * 1024 + 384);
+}
+
+TEST_CASE("atomics whose results are read: one round trip after another") {
+  const MachineProfile m = machine("reference", {"atomic.sector=10", "atomic.round_trip=20"});
+  SharedMemory shared(m);
+  const auto finish = [&] {
+    std::map<uint64_t, double> done;
+    while (shared.next_event() < std::numeric_limits<double>::infinity()) {
+      shared.run_atomics(shared.next_event(),
+                         [&](uint64_t token, double cycle) { done[token] = cycle; });
+    }
+    return done;
+  };
+  // 32 lanes on one address: 32 services and 32 round trips.
+  shared.start_atomic(0, atomic_groups(Strided(0, 0).access(4), 128), 1);
+  CHECK(finish()[1] == 32 * 30);
+  // Lanes in 32 sectors do not wait for each other.
+  shared.start_launch();
+  shared.start_atomic(0, atomic_groups(Strided(0, 128).access(4), 128), 2);
+  CHECK(finish()[2] == 30);
+  // Three warps at one sector: the sector is the limit, 96 operations of 10 cycles.
+  shared.start_launch();
+  for (uint64_t token = 3; token < 6; ++token) {
+    shared.start_atomic(0, atomic_groups(Strided(0, 0).access(4), 128), token);
+  }
+  CHECK(finish()[5] == 10 + 96 * 10 + 10);
+}
+
+TEST_CASE("atomics whose results nobody reads queue at the core") {
+  const MachineProfile m =
+      machine("reference",
+              {"atomic.reduce_sector=10", "atomic.reduce_round_trip=0", "atomic.reduce_queue=8"});
+  SharedMemory shared(m);
+  CHECK(shared.start_reduction(0, atomic_groups(Strided(0, 4).access(4), 128), 0) ==
+        0); // one operation
+  CHECK(shared.start_reduction(0, atomic_groups(Strided(0, 0).access(4), 128), 0) ==
+        250); // 33 - 8 left
+}
+
+TEST_CASE("atomics in l1 serialise by address") {
+  const MachineProfile m = machine("reference");
+  SharedMemory shared(m);
+  CoreMemory core(m, shared);
+  CHECK(core.atomic_l1(0, Strided(0, 4).access(4), {8, 1}).done_cycle == 8);
+  CHECK(core.atomic_l1(100, Strided(0, 0).access(4), {8, 1}).done_cycle == 100 + 8 + 31);
+}
