@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// How checks, timeline, watchpoints and counters look on: events of a run, a call a warp insn.
+//
+// wants() is asked once, when the observer is attached, so a run pays only for the events that
+// somebody wants; with no observer the engine takes loops without calls. Observers never change
+// what a program computes: warps execute in the same order with and without them. References are
+// valid during the call. Runs with observers use one host thread.
+#pragma once
+
+#include "simulator/issue_record.h"
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+namespace pto::sim {
+
+class BlockRun;
+class Launch;
+struct Fault;
+struct RunResult;
+struct ScratchpadSegment;
+
+using Wants = uint32_t;
+inline constexpr Wants kWantsLaunch = 1 << 0;
+inline constexpr Wants kWantsBlock = 1 << 1;
+inline constexpr Wants kWantsBefore = 1 << 2; // before_insn
+inline constexpr Wants kWantsIssue = 1 << 3;  // after_insn
+inline constexpr Wants kWantsBarrier = 1 << 4;
+inline constexpr Wants kWantsCopy = 1 << 5;
+inline constexpr Wants kWantsWait = 1 << 6;
+inline constexpr Wants kWantsTile = 1 << 7;
+inline constexpr Wants kWantsDivergence = 1 << 8;
+inline constexpr Wants kWantsExit = 1 << 9;
+inline constexpr Wants kWantsPrint = 1 << 10;
+inline constexpr Wants kWantsFault = 1 << 11;
+
+/// Where an event happened.
+struct EventSite {
+  const BlockRun& block;
+  uint32_t warp = 0;
+  uint32_t pc = 0;
+};
+
+class Observer {
+public:
+  virtual ~Observer() = default;
+  virtual Wants wants() const = 0;
+
+  virtual void launch_begin(const Launch& launch);
+  virtual void launch_end(const Launch& launch, const RunResult& result);
+  virtual void block_begin(const BlockRun& block);
+  /// After the last lane ended, with copies still pending (they complete right after this call).
+  virtual void block_end(const BlockRun& block);
+
+  /// The state is as it was before the insn: sources, old memory. exec_mask: lanes in which the
+  /// guard holds (0: nothing will happen). Not called for a warp whose insn was blocked and goes
+  /// on.
+  virtual void before_insn(const EventSite& site, uint32_t active_mask, uint32_t exec_mask);
+  /// After the insn, unless it faulted (see fault).
+  virtual void after_insn(const BlockRun& block, const IssueRecord& record);
+
+  virtual void barrier_arrive(const EventSite& site, unsigned id, uint32_t lane_mask);
+  /// All warps of the block passed barrier `id`.
+  virtual void barrier_release(const BlockRun& block, unsigned id);
+  virtual void copy_start(const EventSite& site, const CopyRecord& copy);
+  /// The data has moved; `forced` at the end of the block, where nothing waited for it.
+  virtual void copy_complete(const BlockRun& block, const CopyRecord& copy, bool forced);
+  /// `event` -1: WAIT_ALL. wait_end follows once its copies are complete (at once if they are).
+  virtual void wait_begin(const EventSite& site, int event);
+  virtual void wait_end(const EventSite& site, int event);
+  virtual void tile_alloc(const EventSite& site, const ScratchpadSegment& segment);
+  virtual void tile_free(const EventSite& site, const ScratchpadSegment& segment);
+  virtual void diverge(const EventSite& site, uint32_t taken, uint32_t not_taken, uint32_t join_pc);
+  /// Lanes met again at site.pc; `mask` is active from here.
+  virtual void reconverge(const EventSite& site, uint32_t mask);
+  virtual void exit_lanes(const EventSite& site, uint32_t mask);
+  virtual void print_line(const EventSite& site, unsigned lane, std::string_view line);
+  virtual void fault(const BlockRun& block, const Fault& fault);
+};
+
+/// The observers of a run, by event. A value; observers are borrowed.
+class ObserverList {
+public:
+  void attach(Observer& observer);
+  void detach(Observer& observer);
+  bool empty() const { return entries_.empty(); }
+  bool wants(Wants events) const { return (union_ & events) != 0; }
+  /// Some observer wants an event that needs warps executed one by one.
+  bool wants_insns() const { return wants(~(kWantsLaunch | kWantsBlock | kWantsFault)); }
+
+  template <class Call> void notify(Wants event, Call&& call) const {
+    if (wants(event)) {
+      for (const Entry& entry : entries_) {
+        if ((entry.wants & event) != 0) {
+          call(*entry.observer);
+        }
+      }
+    }
+  }
+
+private:
+  struct Entry {
+    Observer* observer = nullptr;
+    Wants wants = 0;
+  };
+  std::vector<Entry> entries_;
+  Wants union_ = 0;
+};
+
+} // namespace pto::sim
