@@ -7,6 +7,7 @@ function(pto_library name)
   add_library(pto_${name} STATIC)
   add_library(pto::${name} ALIAS pto_${name})
   set_target_properties(pto_${name} PROPERTIES EXPORT_NAME ${name} POSITION_INDEPENDENT_CODE ON)
+  target_compile_features(pto_${name} PUBLIC cxx_std_20)
   target_sources(pto_${name}
     PRIVATE ${ARG_SRCS}
     PUBLIC FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR} FILES ${ARG_HEADERS})
