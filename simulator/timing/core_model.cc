@@ -246,12 +246,16 @@ WarpState* CoreModel::pick(Scheduler& scheduler, uint64_t cycle) {
       scheduler.after = at + 1;
       return &warp;
     }
-    warp.unit_until = static_cast<uint64_t>(free);
-    const bool is_memory = warp.unit == static_cast<int>(Unit::kM);
-    warp.unit_reason =
-        is_memory && memory_.held_until() >= free ? StallReason::kBandwidth : StallReason::kUnit;
+    note_busy_unit(warp, free);
   }
   return nullptr;
+}
+
+void CoreModel::note_busy_unit(WarpState& warp, double free) {
+  warp.unit_until = static_cast<uint64_t>(free);
+  const bool is_memory = warp.unit == static_cast<int>(Unit::kM);
+  warp.unit_reason =
+      is_memory && memory_.held_until() >= free ? StallReason::kBandwidth : StallReason::kUnit;
 }
 
 bool CoreModel::tick(uint64_t cycle, bool only_one) {
@@ -284,11 +288,15 @@ bool CoreModel::tick(uint64_t cycle, bool only_one) {
 void CoreModel::find_next_cycle(uint64_t from) {
   next_cycle_ = kNever;
   for (const Scheduler& scheduler : schedulers_) {
-    for (const WarpState* warp : scheduler.warps) {
+    for (WarpState* warp : scheduler.warps) {
       if (warp->ready == kNever) {
         continue;
       }
-      const uint64_t unit = static_cast<uint64_t>(unit_free(warp->unit));
+      const double free = unit_free(warp->unit);
+      const uint64_t unit = static_cast<uint64_t>(free);
+      if (unit > warp->ready) {
+        note_busy_unit(*warp, free);
+      }
       next_cycle_ = std::min(next_cycle_, std::max({warp->ready, unit, from}));
     }
   }
@@ -508,6 +516,7 @@ CoreModel::execute(WarpState& warp, uint64_t cycle, TimelineEntry& entry, double
     if (desc.has(isa::kWritesMem) && timing.is_memory_pipe && !is_pending) {
       ScoreEntry store = score;
       store.reason = StallReason::kFence;
+      store.late_cycles = static_cast<uint32_t>(store.done_cycle - cycle);
       warp.stores = store.done_cycle > warp.stores.done_cycle ? store : warp.stores;
     }
   }

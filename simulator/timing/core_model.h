@@ -141,6 +141,7 @@ private:
   void release_blocked(BlockState& block, uint64_t cycle);
   void end_warp(WarpState& warp);
   void maybe_end_block(BlockState& block);
+  void note_busy_unit(WarpState& warp, double free);
   void find_next_cycle(uint64_t cycle);
 
   RunState& run_;
