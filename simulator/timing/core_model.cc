@@ -35,7 +35,7 @@ const Server& first_free(const std::vector<Server>& pipes) {
 
 } // namespace
 
-ScoreEntry& BlockState::tile(uint32_t key) {
+ScoreEntry& TimedBlock::tile(uint32_t key) {
   for (auto& tile : tiles) {
     if (tile.first == key) {
       return tile.second;
@@ -58,8 +58,8 @@ CoreModel::CoreModel(RunState& run, uint32_t core)
   }
 }
 
-void CoreModel::start_block(std::unique_ptr<BlockState> owned, uint32_t scratchpad_bytes) {
-  BlockState& block = *owned;
+void CoreModel::start_block(std::unique_ptr<TimedBlock> owned, uint32_t scratchpad_bytes) {
+  TimedBlock& block = *owned;
   if (blocks_.empty()) {
     memory_.configure(scratchpad_bytes);
   }
@@ -67,7 +67,7 @@ void CoreModel::start_block(std::unique_ptr<BlockState> owned, uint32_t scratchp
   ++counters_.blocks;
   block.live_warps = static_cast<uint32_t>(block.warps.size());
   block.end_cycle = block.span.start_cycle;
-  for (WarpState& warp : block.warps) {
+  for (TimedWarp& warp : block.warps) {
     warp.block = &block;
     warp.cursor = block.span.start_cycle;
     warp.hold_until =
@@ -82,7 +82,7 @@ void CoreModel::start_block(std::unique_ptr<BlockState> owned, uint32_t scratchp
   next_scheduler_ =
       (next_scheduler_ + block.live_warps) % static_cast<uint32_t>(schedulers_.size());
   uint64_t first = kNever;
-  for (const WarpState& warp : block.warps) {
+  for (const TimedWarp& warp : block.warps) {
     first = std::min(first, warp.ready);
   }
   next_cycle_ = std::min(next_cycle_, first);
@@ -117,7 +117,7 @@ double CoreModel::unit_free(int unit) const {
   return first_free(pipes_[static_cast<unsigned>(unit)]).next_free();
 }
 
-void CoreModel::find_holds(WarpState& warp, const InsnTiming& timing) {
+void CoreModel::find_holds(TimedWarp& warp, const InsnTiming& timing) {
   Holds& holds = warp.holds;
   holds = {};
   holds.branch = warp.branch_ready;
@@ -166,7 +166,7 @@ void CoreModel::find_holds(WarpState& warp, const InsnTiming& timing) {
   }
 }
 
-void CoreModel::prepare(WarpState& warp) {
+void CoreModel::prepare(TimedWarp& warp) {
   const TimedHost::Next next = run_.host.next(warp.block->place, warp.warp);
   warp.pc = next.pc;
   warp.is_blocked = next.is_blocked;
@@ -202,25 +202,25 @@ void CoreModel::prepare(WarpState& warp) {
   }
 }
 
-void CoreModel::end_warp(WarpState& warp) {
+void CoreModel::end_warp(TimedWarp& warp) {
   warp.is_done = true;
   warp.ready = kNever;
   warp.block->end_cycle = std::max(warp.block->end_cycle, warp.cursor);
   --warp.block->live_warps;
 }
 
-void CoreModel::maybe_end_block(BlockState& block) {
+void CoreModel::maybe_end_block(TimedBlock& block) {
   if (block.live_warps != 0 || block.pending_atomics != 0) {
     return;
   }
   block.span.end_cycle = block.end_cycle;
-  for (WarpState& warp : block.warps) {
+  for (TimedWarp& warp : block.warps) {
     warp.counters.stalls[StallReason::kEmpty] += block.end_cycle - warp.cursor;
     warp.counters.elapsed_cycles = block.end_cycle - block.span.start_cycle;
   }
   counters_.occupied_cycles += block.end_cycle - block.span.start_cycle;
   for (Scheduler& scheduler : schedulers_) {
-    std::erase_if(scheduler.warps, [&](const WarpState* w) { return w->block == &block; });
+    std::erase_if(scheduler.warps, [&](const TimedWarp* w) { return w->block == &block; });
     scheduler.after = 0;
   }
   const auto at = std::find_if(
@@ -229,15 +229,15 @@ void CoreModel::maybe_end_block(BlockState& block) {
   blocks_.erase(at);
 }
 
-std::vector<std::unique_ptr<BlockState>> CoreModel::take_ended() {
+std::vector<std::unique_ptr<TimedBlock>> CoreModel::take_ended() {
   return std::exchange(ended_, {});
 }
 
-WarpState* CoreModel::pick(Scheduler& scheduler, uint64_t cycle) {
+TimedWarp* CoreModel::pick(Scheduler& scheduler, uint64_t cycle) {
   const size_t count = scheduler.warps.size();
   for (size_t i = 0; i < count; ++i) {
     const size_t at = is_round_robin_ ? (scheduler.after + i) % count : i;
-    WarpState& warp = *scheduler.warps[at];
+    TimedWarp& warp = *scheduler.warps[at];
     if (warp.ready > cycle) {
       continue;
     }
@@ -251,7 +251,7 @@ WarpState* CoreModel::pick(Scheduler& scheduler, uint64_t cycle) {
   return nullptr;
 }
 
-void CoreModel::note_busy_unit(WarpState& warp, double free) {
+void CoreModel::note_busy_unit(TimedWarp& warp, double free) {
   warp.unit_until = static_cast<uint64_t>(free);
   const bool is_memory = warp.unit == static_cast<int>(Unit::kM);
   warp.unit_reason =
@@ -268,7 +268,7 @@ bool CoreModel::tick(uint64_t cycle, bool only_one) {
   }
   for (Scheduler& scheduler : schedulers_) {
     while (scheduler.issued < issue_width_) {
-      WarpState* warp = pick(scheduler, cycle);
+      TimedWarp* warp = pick(scheduler, cycle);
       if (warp == nullptr) {
         break;
       }
@@ -288,7 +288,7 @@ bool CoreModel::tick(uint64_t cycle, bool only_one) {
 void CoreModel::find_next_cycle(uint64_t from) {
   next_cycle_ = kNever;
   for (const Scheduler& scheduler : schedulers_) {
-    for (WarpState* warp : scheduler.warps) {
+    for (TimedWarp* warp : scheduler.warps) {
       if (warp->ready == kNever) {
         continue;
       }
@@ -302,7 +302,7 @@ void CoreModel::find_next_cycle(uint64_t from) {
   }
 }
 
-void CoreModel::charge(WarpState& warp, uint64_t cycle, bool is_free, TimelineEntry& entry) {
+void CoreModel::charge(TimedWarp& warp, uint64_t cycle, bool is_free, TimelineEntry& entry) {
   StallCycles stalls;
   uint64_t cursor = warp.cursor;
   entry.stall_cycles = static_cast<uint32_t>(cycle - cursor);
@@ -341,7 +341,7 @@ void CoreModel::charge(WarpState& warp, uint64_t cycle, bool is_free, TimelineEn
   warp.cursor = is_free ? cycle : cycle + 1;
 }
 
-ResultTime CoreModel::book_memory(WarpState& warp,
+ResultTime CoreModel::book_memory(TimedWarp& warp,
                                   const IssueRecord& record,
                                   const InsnTiming& timing,
                                   uint64_t cycle,
@@ -400,7 +400,7 @@ ResultTime CoreModel::book_memory(WarpState& warp,
   return plain;
 }
 
-void CoreModel::book_control(WarpState& warp,
+void CoreModel::book_control(TimedWarp& warp,
                              const IssueRecord& record,
                              const InsnTiming& timing,
                              uint64_t cycle) {
@@ -427,7 +427,7 @@ void CoreModel::book_control(WarpState& warp,
 }
 
 ResultTime
-CoreModel::execute(WarpState& warp, uint64_t cycle, TimelineEntry& entry, double fused_latency) {
+CoreModel::execute(TimedWarp& warp, uint64_t cycle, TimelineEntry& entry, double fused_latency) {
   const uint32_t pc = warp.pc;
   const InsnTiming& timing = run_.program[pc];
   const isa::InsnDesc& desc = *timing.insn->desc;
@@ -483,7 +483,7 @@ CoreModel::execute(WarpState& warp, uint64_t cycle, TimelineEntry& entry, double
                             record.copy->shape,
                             {latency, interval});
       const ScoreEntry done = ScoreEntry::from(result, pc);
-      BlockState& block = *warp.block;
+      TimedBlock& block = *warp.block;
       if (record.copy->event >= 0) {
         ScoreEntry& event =
             block.events[static_cast<unsigned>(record.copy->event) % isa::kEventCount];
@@ -533,8 +533,8 @@ CoreModel::execute(WarpState& warp, uint64_t cycle, TimelineEntry& entry, double
   return result;
 }
 
-void CoreModel::release_blocked(BlockState& block, uint64_t cycle) {
-  for (WarpState& other : block.warps) {
+void CoreModel::release_blocked(TimedBlock& block, uint64_t cycle) {
+  for (TimedWarp& other : block.warps) {
     if (!other.is_blocked || other.is_done) {
       continue;
     }
@@ -549,8 +549,8 @@ void CoreModel::release_blocked(BlockState& block, uint64_t cycle) {
   }
 }
 
-void CoreModel::issue(WarpState& warp, uint64_t cycle) {
-  BlockState& block = *warp.block;
+void CoreModel::issue(TimedWarp& warp, uint64_t cycle) {
+  TimedBlock& block = *warp.block;
   const InsnTiming& timing = run_.program[warp.pc];
   TimelineEntry entry;
   charge(warp, cycle, timing.is_free, entry);
@@ -580,8 +580,8 @@ void CoreModel::issue(WarpState& warp, uint64_t cycle) {
 }
 
 void CoreModel::finish_atomic(const RunState::PendingAtomic& atomic, double cycle) {
-  WarpState& warp = *atomic.warp;
-  BlockState& block = *warp.block;
+  TimedWarp& warp = *atomic.warp;
+  TimedBlock& block = *warp.block;
   const uint64_t done = std::max(whole_cycle(cycle), atomic.base_cycle);
   --block.pending_atomics;
   block.end_cycle = std::max(block.end_cycle, done);
@@ -603,7 +603,7 @@ void CoreModel::finish_atomic(const RunState::PendingAtomic& atomic, double cycl
   maybe_end_block(block);
 }
 
-const BlockState* CoreModel::block_at(uint32_t place) const {
+const TimedBlock* CoreModel::block_at(uint32_t place) const {
   for (const auto& block : blocks_) {
     if (block->place == place) {
       return block.get();
@@ -612,8 +612,8 @@ const BlockState* CoreModel::block_at(uint32_t place) const {
   return nullptr;
 }
 
-std::vector<const BlockState*> CoreModel::blocks() const {
-  std::vector<const BlockState*> result;
+std::vector<const TimedBlock*> CoreModel::blocks() const {
+  std::vector<const TimedBlock*> result;
   for (const auto& block : blocks_) {
     result.push_back(block.get());
   }

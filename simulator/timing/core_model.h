@@ -16,7 +16,7 @@
 
 namespace pto::sim {
 
-struct BlockState;
+struct TimedBlock;
 
 /// What holds a warp's next issue, each with the cycle in which it lets go.
 struct Holds {
@@ -32,8 +32,8 @@ struct Holds {
   }
 };
 
-struct WarpState {
-  BlockState* block = nullptr;
+struct TimedWarp {
+  TimedBlock* block = nullptr;
   uint32_t warp = 0; // within the block
   uint32_t pc = 0;
   bool is_done = false;
@@ -54,13 +54,13 @@ struct WarpState {
   WarpCounters counters;
 };
 
-struct BlockState {
+struct TimedBlock {
   uint32_t place = 0;
   uint32_t live_warps = 0;
   uint32_t pending_atomics = 0;
   uint64_t end_cycle = 0; // all results so far
   BlockSpan span;
-  std::vector<WarpState> warps;
+  std::vector<TimedWarp> warps;
   std::array<ScoreEntry, isa::kEventCount> events{};
   ScoreEntry copies; // the latest of all copies
   std::vector<std::pair<uint32_t, ScoreEntry>> tiles;
@@ -82,7 +82,7 @@ struct RunState {
   uint64_t latest_issue = 0;
   uint64_t next_token = 0;
   struct PendingAtomic {
-    WarpState* warp = nullptr;
+    TimedWarp* warp = nullptr;
     uint32_t pc = 0;
     uint64_t base_cycle = 0;
     size_t timeline_index = SIZE_MAX;
@@ -95,7 +95,7 @@ class CoreModel {
 public:
   CoreModel(RunState& run, uint32_t core);
 
-  void start_block(std::unique_ptr<BlockState> block, uint32_t scratchpad_bytes);
+  void start_block(std::unique_ptr<TimedBlock> block, uint32_t scratchpad_bytes);
   /// Issues what may issue in this cycle. False when the host wants to stop or, with `only_one`,
   /// after one insn; the cycle is then unfinished and a further call goes on with it.
   bool tick(uint64_t cycle, bool only_one);
@@ -104,44 +104,44 @@ public:
   /// A warp's atomic has its result.
   void finish_atomic(const RunState::PendingAtomic& atomic, double cycle);
   /// Blocks that have ended since the last call.
-  std::vector<std::unique_ptr<BlockState>> take_ended();
+  std::vector<std::unique_ptr<TimedBlock>> take_ended();
 
-  [[nodiscard]] const BlockState* block_at(uint32_t place) const;
+  [[nodiscard]] const TimedBlock* block_at(uint32_t place) const;
   [[nodiscard]] bool has_blocks() const { return !blocks_.empty(); }
   [[nodiscard]] const CoreMemory& memory() const { return memory_; }
   [[nodiscard]] CoreCounters counters() const;
-  [[nodiscard]] std::vector<const BlockState*> blocks() const;
+  [[nodiscard]] std::vector<const TimedBlock*> blocks() const;
 
 private:
   struct Scheduler {
-    std::vector<WarpState*> warps; // oldest first
+    std::vector<TimedWarp*> warps; // oldest first
     size_t after = 0;              // round robin: where to look first
     uint32_t issued = 0;           // in the current cycle
   };
 
-  void prepare(WarpState& warp);
-  void find_holds(WarpState& warp, const InsnTiming& timing);
+  void prepare(TimedWarp& warp);
+  void find_holds(TimedWarp& warp, const InsnTiming& timing);
   [[nodiscard]] uint64_t fetch_ready(uint32_t pc, uint64_t cycle);
   [[nodiscard]] double unit_free(int unit) const;
-  WarpState* pick(Scheduler& scheduler, uint64_t cycle);
-  void issue(WarpState& warp, uint64_t cycle);
-  void charge(WarpState& warp, uint64_t cycle, bool is_free, TimelineEntry& entry);
+  TimedWarp* pick(Scheduler& scheduler, uint64_t cycle);
+  void issue(TimedWarp& warp, uint64_t cycle);
+  void charge(TimedWarp& warp, uint64_t cycle, bool is_free, TimelineEntry& entry);
   /// Executes and books one insn; returns when its result is there.
-  ResultTime execute(WarpState& warp, uint64_t cycle, TimelineEntry& entry, double fused_latency);
-  ResultTime book_memory(WarpState& warp,
+  ResultTime execute(TimedWarp& warp, uint64_t cycle, TimelineEntry& entry, double fused_latency);
+  ResultTime book_memory(TimedWarp& warp,
                          const IssueRecord& record,
                          const InsnTiming& timing,
                          uint64_t cycle,
                          const TimelineEntry& entry,
                          bool& is_pending);
-  void book_control(WarpState& warp,
+  void book_control(TimedWarp& warp,
                     const IssueRecord& record,
                     const InsnTiming& timing,
                     uint64_t cycle);
-  void release_blocked(BlockState& block, uint64_t cycle);
-  void end_warp(WarpState& warp);
-  void maybe_end_block(BlockState& block);
-  void note_busy_unit(WarpState& warp, double free);
+  void release_blocked(TimedBlock& block, uint64_t cycle);
+  void end_warp(TimedWarp& warp);
+  void maybe_end_block(TimedBlock& block);
+  void note_busy_unit(TimedWarp& warp, double free);
   void find_next_cycle(uint64_t cycle);
 
   RunState& run_;
@@ -149,8 +149,8 @@ private:
   CoreMemory memory_;
   CacheTags code_;
   std::array<std::vector<Server>, isa::kUnitCount> pipes_;
-  std::vector<std::unique_ptr<BlockState>> blocks_;
-  std::vector<std::unique_ptr<BlockState>> ended_;
+  std::vector<std::unique_ptr<TimedBlock>> blocks_;
+  std::vector<std::unique_ptr<TimedBlock>> ended_;
   std::vector<Scheduler> schedulers_;
   uint32_t issue_width_ = 1; // of one scheduler
   bool is_round_robin_ = false;

@@ -76,10 +76,10 @@ struct TimingModel::Impl {
   }
 
   void collect_ended(uint32_t core) {
-    for (const std::unique_ptr<BlockState>& block : cores[core]->take_ended()) {
+    for (const std::unique_ptr<TimedBlock>& block : cores[core]->take_ended()) {
       --live_blocks;
       end_cycle = std::max(end_cycle, block->span.end_cycle + run.machine.launch.block_end_cycles);
-      for (const WarpState& warp : block->warps) {
+      for (const TimedWarp& warp : block->warps) {
         issued_cycles += warp.counters.issued_cycles;
         stalls.add(warp.counters.stalls);
         if (spans.size() < TimedCounters::kMaxSpans) {
@@ -114,7 +114,7 @@ struct TimingModel::Impl {
     }
     free_places.pop();
     dispatcher_free = cycle + run.machine.launch.dispatch_interval_cycles;
-    auto block = std::make_unique<BlockState>();
+    auto block = std::make_unique<TimedBlock>();
     block->place = place_of(place.core, place.rank);
     block->span.block = admitted->block;
     block->span.core = place.core;
@@ -234,14 +234,14 @@ TimedCounters TimingModel::counters() const {
 TimingModel::WarpStatus TimingModel::status(uint32_t place, uint32_t warp) const {
   WarpStatus status;
   const uint32_t core = place / impl_->run.machine.blocks_per_core;
-  const BlockState* block = core < impl_->cores.size() && impl_->cores[core]
+  const TimedBlock* block = core < impl_->cores.size() && impl_->cores[core]
                                 ? impl_->cores[core]->block_at(place)
                                 : nullptr;
   if (block == nullptr || warp >= block->warps.size()) {
     status.is_done = true;
     return status;
   }
-  const WarpState& state = block->warps[warp];
+  const TimedWarp& state = block->warps[warp];
   status.is_done = state.is_done;
   status.is_blocked = state.is_blocked;
   status.ready_cycle = state.ready;

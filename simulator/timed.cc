@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// The engine behind the timing model: resident blocks by place, one warp insn at a time.
+#include "simulator/timed.h"
+
+#include <bit>
+
+namespace pto::sim {
+
+TimedRun::TimedRun(Launch& launch, SharedMemory& shared, const TimedOptions& options)
+    : launch_(launch), options_(options),
+      program_(launch.program().object(), launch.machine().profile),
+      blocks_(launch.resident_limit()),
+      model_(launch.machine().profile, program_, shared, *this, options.timing) {
+  launch_.observers().notify(kWantsLaunch,
+                             [&](Observer& observer) { observer.launch_begin(launch_); });
+}
+
+TimedRun::~TimedRun() = default;
+
+BlockRun* TimedRun::block_at(uint32_t place) const {
+  return place < blocks_.size() ? blocks_[place].get() : nullptr;
+}
+
+std::optional<AdmittedBlock> TimedRun::admit(uint32_t place, uint32_t core) {
+  std::unique_ptr<BlockRun> block = launch_.next_block(core);
+  if (!block) {
+    return std::nullopt;
+  }
+  const LaunchImage& image = launch_.image();
+  AdmittedBlock admitted{block->index(), image.warps, image.lanes, image.static_l1_bytes};
+  blocks_[place] = std::move(block);
+  return admitted;
+}
+
+void TimedRun::retire(uint32_t place) {
+  launch_.retire_block(std::move(blocks_[place]));
+  if (options_.progress && launch_.blocks_done() % 64 == 0) {
+    options_.progress({launch_.blocks_done(), launch_.block_count(), counts_}, model_.cycle());
+  }
+}
+
+TimedHost::Next TimedRun::next(uint32_t place, uint32_t warp) {
+  const BlockRun& block = *blocks_[place];
+  const WarpState& state = block.warp(warp);
+  return {state.pc,
+          state.status == WarpStatus::kDone,
+          state.status != WarpStatus::kDone && state.status != WarpStatus::kReady};
+}
+
+const IssueRecord& TimedRun::step(uint32_t place, uint32_t warp, uint64_t cycle) {
+  BlockRun& block = *blocks_[place];
+  block.set_clock(cycle);
+  last_record_ = &block.step(warp);
+  ++counts_.warp_insns;
+  counts_.lane_insns += static_cast<uint64_t>(std::popcount(last_record_->exec_mask));
+  if (block.has_fault()) {
+    fault_ = block.fault();
+    status_ = RunStatus::kFault;
+    must_stop_ = true;
+  } else if (counts_.warp_insns >= options_.max_insns) {
+    status_ = RunStatus::kLimit;
+    must_stop_ = true;
+  }
+  return *last_record_;
+}
+
+bool TimedRun::wants_stop() {
+  if (options_.interrupt != nullptr && options_.interrupt->load(std::memory_order_relaxed)) {
+    status_ = RunStatus::kInterrupted;
+    return true;
+  }
+  return must_stop_;
+}
+
+void TimedRun::stopped(TimedStop stop) {
+  if (stop == TimedStop::kFinished) {
+    status_ = RunStatus::kCompleted;
+    is_finished_ = true;
+  } else if (stop == TimedStop::kMaxCycles) {
+    status_ = RunStatus::kLimit;
+  } else if (stop == TimedStop::kDeadlock) {
+    status_ = RunStatus::kDeadlock;
+    for (const std::unique_ptr<BlockRun>& block : blocks_) {
+      if (block && !block->is_done() && !block->has_ready_warp()) {
+        fault_ = block->deadlock_fault();
+        break;
+      }
+    }
+  } else if (fault_) {
+    status_ = RunStatus::kFault;
+  }
+}
+
+RunStatus TimedRun::run() {
+  stopped(model_.run());
+  return status_;
+}
+
+bool TimedRun::step() {
+  if (is_finished_) {
+    return false;
+  }
+  const uint64_t before = counts_.warp_insns;
+  const TimedStop stop = model_.step();
+  const bool has_stepped = counts_.warp_insns != before;
+  if (stop != TimedStop::kHostStop || must_stop_) {
+    stopped(stop);
+  }
+  return has_stepped;
+}
+
+TimedResult TimedRun::result() const {
+  TimedResult result;
+  result.run.status = status_;
+  result.run.counts = counts_;
+  result.run.blocks_done = launch_.blocks_done();
+  result.run.fault = fault_;
+  result.run.prints = launch_.prints();
+  result.run.prints_truncated = launch_.prints_truncated();
+  result.counters = model_.counters();
+  result.timeline = model_.timeline();
+  result.missing_keys = program_.missing_keys();
+  result.clock_mhz = launch_.machine().profile.clock_mhz;
+  return result;
+}
+
+TimedResult run_timed(Launch& launch, SharedMemory& shared, const TimedOptions& options) {
+  TimedRun run(launch, shared, options);
+  (void)run.run();
+  TimedResult result = run.result();
+  launch.observers().notify(kWantsLaunch,
+                            [&](Observer& observer) { observer.launch_end(launch, result.run); });
+  return result;
+}
+
+} // namespace pto::sim

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs a launch under the timing model: results as in every other mode, and when each insn issued.
+//
+// TimedRun owns the resident blocks and the model; the debugger steps it, run_timed runs it to the
+// end. Copies move their data when something waits for them (the launch's copy policy), so that a
+// program's results do not depend on the profile; the model only says how long the wait took.
+#pragma once
+
+#include "simulator/block.h"
+#include "simulator/launch.h"
+#include "simulator/timing/counters.h"
+#include "simulator/timing/shared_memory.h"
+#include "simulator/timing/timeline.h"
+#include "simulator/timing/timing_model.h"
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace pto::sim {
+
+struct TimedOptions {
+  TimingOptions timing;
+  uint64_t max_insns = UINT64_MAX;
+  const std::atomic<bool>* interrupt = nullptr;
+  std::function<void(const Progress&, uint64_t cycle)> progress; // about every 64 blocks
+};
+
+struct TimedResult {
+  RunResult run;
+  TimedCounters counters;
+  Timeline timeline;
+  std::vector<std::string> missing_keys; // latency keys that the profile lacks, used by the kernel
+  double clock_mhz = 0;
+  [[nodiscard]] double microseconds() const {
+    return static_cast<double>(counters.cycles) / clock_mhz;
+  }
+};
+
+class TimedRun : private TimedHost {
+public:
+  /// `launch` and `shared` must outlive the run; `shared` belongs to the launch's machine and keeps
+  /// L2 from one launch to the next.
+  TimedRun(Launch& launch, SharedMemory& shared, const TimedOptions& options = {});
+  ~TimedRun() override;
+
+  /// Runs to the end, a fault, a deadlock, a limit or an interrupt.
+  RunStatus run();
+  /// One more warp insn. True if one was executed; false: status() says why not.
+  bool step();
+  /// kCompleted also while more is to be done; see is_finished().
+  [[nodiscard]] RunStatus status() const { return status_; }
+  [[nodiscard]] bool is_finished() const { return is_finished_; }
+  /// The insn that step() executed; valid until the next one.
+  [[nodiscard]] const IssueRecord& last_record() const { return *last_record_; }
+  [[nodiscard]] uint64_t cycle() const { return model_.cycle(); }
+  /// The resident block at a place (core * blocks_per_core + n), null where there is none.
+  [[nodiscard]] BlockRun* block_at(uint32_t place) const;
+  [[nodiscard]] uint32_t place_count() const { return static_cast<uint32_t>(blocks_.size()); }
+  [[nodiscard]] const TimingModel& model() const { return model_; }
+  /// What the run has come to so far.
+  [[nodiscard]] TimedResult result() const;
+
+private:
+  std::optional<AdmittedBlock> admit(uint32_t place, uint32_t core) override;
+  void retire(uint32_t place) override;
+  Next next(uint32_t place, uint32_t warp) override;
+  const IssueRecord& step(uint32_t place, uint32_t warp, uint64_t cycle) override;
+  bool wants_stop() override;
+  void stopped(TimedStop stop);
+
+  Launch& launch_;
+  TimedOptions options_;
+  ProgramTiming program_;
+  std::vector<std::unique_ptr<BlockRun>> blocks_; // by place
+  const IssueRecord* last_record_ = nullptr;
+  std::optional<Fault> fault_;
+  InsnCounts counts_; // of resident blocks too
+  RunStatus status_ = RunStatus::kCompleted;
+  bool is_finished_ = false;
+  bool must_stop_ = false;
+  TimingModel model_; // last: it calls the host
+};
+
+/// The whole launch.
+TimedResult run_timed(Launch& launch, SharedMemory& shared, const TimedOptions& options = {});
+
+} // namespace pto::sim
