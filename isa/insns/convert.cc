@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+// Moves, conversions, selection and comparison: MOV CVT SEL CMP.
+#include "isa/convert.h"
+
+#include "isa/insns/families.h"
+#include "isa/insns/modifiers.h"
+#include "isa/lane_ops.h"
+#include "isa/row_check.h"
+
+namespace pto::isa {
+
+namespace {
+
+using namespace type_sets;
+
+// ---------------------------------------------------------------- MOV, SEL
+
+constexpr auto kCopyFn = [](auto a) { return a; };
+
+Outcome exec_mov(ExecContext& ctx, const Insn& insn) {
+  const Operand& source = insn.operands[1];
+  if (source.kind == OperandKind::kSpecial) {
+    return ctx.read_special(static_cast<Special>(source.index), insn.operands[0]);
+  }
+  if (insn.type == Type::kPred) {
+    return map_preds(ctx, insn.operands[0], [&](unsigned w) { return ctx.source_pred(source, w); });
+  }
+  return is_wide(insn.type) ? map_as<kCopyFn, uint64_t, uint64_t>(ctx, insn)
+                            : map_as<kCopyFn, uint32_t, uint32_t>(ctx, insn);
+}
+
+template <class Slot> void select_lanes(ExecContext& ctx, const Insn& insn) {
+  Slot* d = dst_lanes<Slot>(ctx, insn.operands[0]);
+  const Slot* a = source_lanes<Slot>(ctx, insn.operands[1]);
+  const Slot* b = source_lanes<Slot>(ctx, insn.operands[2]);
+  for (unsigned at = 0; at < ctx.lanes(); at += kWarpLanes) {
+    const uint32_t active = ctx.active_words()[at / kWarpLanes];
+    const uint32_t chosen = ctx.source_pred(insn.operands[3], at / kWarpLanes);
+    PTO_INDEPENDENT_LANES
+    for (unsigned lane = 0; lane < kWarpLanes; ++lane) {
+      const Slot value = (chosen >> lane & 1) != 0 ? a[at + lane] : b[at + lane];
+      d[at + lane] = (active >> lane & 1) != 0 ? value : d[at + lane];
+    }
+  }
+}
+
+Outcome exec_sel(ExecContext& ctx, const Insn& insn) {
+  if (is_wide(insn.type)) {
+    select_lanes<uint64_t>(ctx, insn);
+  } else {
+    select_lanes<uint32_t>(ctx, insn);
+  }
+  return Outcome::kNext;
+}
+
+// ---------------------------------------------------------------- CMP
+
+// The word of one warp. NaN: only ne holds.
+template <class T, class Compare>
+uint32_t compare_warp(const SlotOf<T>* a, const SlotOf<T>* b, Compare compare) {
+  uint32_t word = 0;
+  for (unsigned lane = 0; lane < kWarpLanes; ++lane) {
+    word |= static_cast<uint32_t>(compare(get_lane<T>(a[lane]), get_lane<T>(b[lane]))) << lane;
+  }
+  return word;
+}
+
+// F16 and BF16 compare as the floats that they are.
+template <class T> auto comparable(T x) {
+  if constexpr (std::is_integral_v<T>) {
+    return x;
+  } else {
+    return widen(x);
+  }
+}
+
+template <class T> uint32_t compare_by(uint8_t op, const SlotOf<T>* a, const SlotOf<T>* b) {
+  switch (op) { // the order of kCompareOps
+  case 0:
+    return compare_warp<T>(a, b, [](T x, T y) { return comparable(x) == comparable(y); });
+  case 1:
+    return compare_warp<T>(a, b, [](T x, T y) { return !(comparable(x) == comparable(y)); });
+  case 2:
+    return compare_warp<T>(a, b, [](T x, T y) { return comparable(x) < comparable(y); });
+  case 3:
+    return compare_warp<T>(a, b, [](T x, T y) { return comparable(x) <= comparable(y); });
+  case 4:
+    return compare_warp<T>(a, b, [](T x, T y) { return comparable(x) > comparable(y); });
+  default:
+    return compare_warp<T>(a, b, [](T x, T y) { return comparable(x) >= comparable(y); });
+  }
+}
+
+using CompareTypes = TypeList<Type::kU16,
+                              Type::kS16,
+                              Type::kU32,
+                              Type::kS32,
+                              Type::kU64,
+                              Type::kS64,
+                              Type::kF16,
+                              Type::kBF16,
+                              Type::kF32>;
+
+Outcome exec_cmp(ExecContext& ctx, const Insn& insn) {
+  return for_type(CompareTypes{}, insn.type, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const auto* a = source_lanes<T>(ctx, insn.operands[1]);
+    const auto* b = source_lanes<T>(ctx, insn.operands[2]);
+    return map_preds(ctx, insn.operands[0], [&](unsigned w) {
+      const uint32_t holds = compare_by<T>(insn.mods[0], a + w * kWarpLanes, b + w * kWarpLanes);
+      if (insn.mods[1] == 0) {
+        return holds;
+      }
+      const uint32_t other = ctx.source_pred(insn.operands[3], w);
+      return has_mod(insn, kCombine, "and") ? holds & other : holds | other;
+    });
+  });
+}
+
+std::string_view check_cmp(const Insn& insn) {
+  const bool combines = !has_mod(insn, kCombine, "");
+  if (combines == insn.has_operand(3)) {
+    return "";
+  }
+  return combines ? "cmp with .and or .or takes a predicate q as fourth operand"
+                  : "a fourth operand, which only cmp with .and or .or takes";
+}
+
+// ---------------------------------------------------------------- CVT
+
+using ConvertTypes = TypeList<Type::kU8,
+                              Type::kS8,
+                              Type::kU16,
+                              Type::kS16,
+                              Type::kU32,
+                              Type::kS32,
+                              Type::kU64,
+                              Type::kS64,
+                              Type::kF16,
+                              Type::kBF16,
+                              Type::kF32>;
+
+template <class To, class From>
+constexpr auto kDefaultFn = [](From value) { return convert<To>(value); };
+template <class To, Rounding kMode, class From>
+constexpr auto kRoundingFn = [](From value) { return convert<To, kMode>(value); };
+
+template <class To, class From> Outcome convert_lanes(ExecContext& ctx, const Insn& insn) {
+  if constexpr (kIsFloat<To> || kIsFloat<From>) {
+    switch (insn.mods[0]) { // the order of kRounding
+    case 1:
+      return map_as<kRoundingFn<To, Rounding::kNearestEven, From>, To, From>(ctx, insn);
+    case 2:
+      return map_as<kRoundingFn<To, Rounding::kTowardZero, From>, To, From>(ctx, insn);
+    case 3:
+      return map_as<kRoundingFn<To, Rounding::kDown, From>, To, From>(ctx, insn);
+    case 4:
+      return map_as<kRoundingFn<To, Rounding::kUp, From>, To, From>(ctx, insn);
+    default:
+      break;
+    }
+  }
+  return map_as<kDefaultFn<To, From>, To, From>(ctx, insn);
+}
+
+Outcome exec_cvt(ExecContext& ctx, const Insn& insn) {
+  return for_type(ConvertTypes{}, insn.type, [&](auto to) {
+    return for_type(ConvertTypes{}, insn.type2, [&](auto from) {
+      return convert_lanes<typename decltype(to)::type, typename decltype(from)::type>(ctx, insn);
+    });
+  });
+}
+
+std::string_view check_cvt(const Insn& insn) {
+  return !is_float(insn.type) && !is_float(insn.type2) && !has_mod(insn, kRounding, "")
+             ? "a rounding on a conversion between integers, which rounds nothing; leave it out"
+             : std::string_view();
+}
+
+// ---------------------------------------------------------------- rows
+
+constexpr TypeSet kConvertible =
+    kU8 | kS8 | kU16 | kS16 | kU32 | kS32 | kU64 | kS64 | kF16 | kBF16 | kF32;
+
+constexpr OperandSpec or_pred(OperandSpec spec) {
+  spec.accepts |= kAcceptPred;
+  return spec;
+}
+constexpr OperandSpec mov_source() {
+  OperandSpec spec = or_pred(src("a"));
+  spec.accepts |= kAcceptSpecial | kAcceptAddress;
+  return spec;
+}
+
+constexpr InsnDesc kRows[] = {
+    {.mnemonic = "mov",
+     .opcode = 0x070,
+     .operands = {or_pred(dst("d")), mov_source()},
+     .types = kB32 | kB64 | kPred | kU32 | kS32 | kF32 | kF16 | kBF16 | kF16x2 | kU64 | kS64,
+     .latency = "MOV",
+     .exec = exec_mov,
+     .npu = "{d} = {a};",
+     .summary = "Copies a register, immediate, parameter, special register or address.",
+     .formula = "d = a",
+     .details = "Special registers are sources of MOV only. A symbol gives its byte offset in its "
+                "space, a pointer parameter its hbm address (64 bits, a d register). Types choose "
+                "how an immediate is read; the copy itself is one of bits.",
+     .example = "mov.u32 r0, %gid.x"},
+    {.mnemonic = "cvt",
+     .opcode = 0x071,
+     .operands = {dst("d"), src("a", TypeRule::kSecond)},
+     .types = kConvertible,
+     .types2 = kConvertible,
+     .mods = {&kRounding},
+     .flags = kTypesFirst,
+     .latency = "CVT",
+     .check = check_cvt,
+     .exec = exec_cvt,
+     .npu = "{d} = pto::cvt<{type}, {type2}, {rounding}>({a});",
+     .summary = "Converts between types, rounding once.",
+     .formula = "d = (type) a",
+     .details = "The first type is the destination's. Without a rounding: to nearest even between "
+                "floats and from integers, toward zero to integers. Floats saturate to integers "
+                "and NaN gives 0; integers are cut or extended. A float to its own type with a "
+                "rounding gives the integral value: .rm floor, .rp ceil, .rz trunc, .rn rint.",
+     .example = "cvt.s32.f32.rz r1, r0"},
+    {.mnemonic = "sel",
+     .opcode = 0x072,
+     .operands = {dst("d"), src("a"), src("b"), pred_src("p")},
+     .types = kB32 | kB64,
+     .latency = "SEL",
+     .exec = exec_sel,
+     .npu = "{d} = {p} ? {a} : {b};",
+     .summary = "Chooses by a predicate.",
+     .formula = "d = p ? a : b",
+     .example = "sel.b32 r2, r0, r1, !p0"},
+    {.mnemonic = "cmp",
+     .opcode = 0x073,
+     .operands = {pred_dst("p"), src("a"), src("b"), optional(pred_src("q"))},
+     .types = kU16 | kS16 | kU32 | kS32 | kU64 | kS64 | kF16 | kBF16 | kF32,
+     .mods = {&kCompareOps, &kCombine},
+     .latency = "CMP",
+     .check = check_cmp,
+     .exec = exec_cmp,
+     .npu = "{p} = pto::cmp_{comparison}<{type}>({a}, {b}){combination: {q}};",
+     .summary = "Compares and writes a predicate.",
+     .formula = "p = (a op b) [and/or q]",
+     .details = "With NaN only ne holds. `.and` and `.or` combine the outcome with predicate q.",
+     .example = "cmp.lt.and.f32 p1, r0, r1, p0"},
+};
+static_assert(kRowsComplete<kRows>);
+
+} // namespace
+
+std::span<const InsnDesc> convert_rows() {
+  return kRows;
+}
+
+} // namespace pto::isa

@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: Apache-2.0
+// Exchange between the lanes of a warp: SHFL, VOTE, REDUCE. They act on each warp of the span.
+#include "isa/float16.h"
+#include "isa/insns/families.h"
+#include "isa/insns/modifiers.h"
+#include "isa/row_check.h"
+
+#include <bit>
+#include <cstring>
+#include <type_traits>
+
+namespace pto::isa {
+
+namespace {
+
+using namespace type_sets;
+
+// ---------------------------------------------------------------- SHFL
+
+enum ShuffleMode : uint8_t { kIdx, kUp, kDown, kXor }; // the order of kShuffleModes
+
+/// The lane that `lane` reads from, or -1 for its own value. Segments of `width` lanes begin at
+/// multiples of width; a width that divides 32 keeps the last one whole.
+int shuffle_source(ShuffleMode mode, unsigned lane, uint32_t b, uint32_t width) {
+  const unsigned start = lane / width * width;
+  const unsigned end = start + width < kWarpLanes ? start + width : kWarpLanes;
+  uint64_t source = 0;
+  switch (mode) {
+  case kIdx:
+    source = start + b % width;
+    break;
+  case kUp:
+    if (b > lane - start) {
+      return -1;
+    }
+    source = lane - b;
+    break;
+  case kDown:
+    source = uint64_t{lane} + b;
+    break;
+  case kXor:
+    // A lane of a lower segment may be read, one of a higher may not (as the 950 does).
+    source = lane ^ b;
+    return source < end ? static_cast<int>(source) : -1;
+  }
+  return source < end ? static_cast<int>(source) : -1;
+}
+
+template <class T>
+void shuffle_warp(const Insn& insn,
+                  uint32_t active,
+                  T* dst,
+                  const T* values,
+                  const uint32_t* selectors,
+                  const uint32_t* widths) {
+  const auto mode = static_cast<ShuffleMode>(insn.mods[0]);
+  T result[kWarpLanes]; // dst may be the source register
+  for (unsigned lane = 0; lane < kWarpLanes; ++lane) {
+    const uint32_t asked = widths == nullptr ? kWarpLanes : widths[lane];
+    const uint32_t width = asked == 0 || asked > kWarpLanes ? kWarpLanes : asked;
+    const int source = shuffle_source(mode, lane, selectors[lane], width);
+    const bool readable = source >= 0 && (active >> source & 1) != 0;
+    result[lane] = values[readable ? static_cast<unsigned>(source) : lane];
+  }
+  for (unsigned lane = 0; lane < kWarpLanes; ++lane) {
+    if ((active >> lane & 1) != 0) {
+      dst[lane] = result[lane];
+    }
+  }
+}
+
+Outcome exec_shfl(ExecContext& ctx, const Insn& insn) {
+  const uint32_t* selectors = ctx.source32(insn.operands[2]);
+  const uint32_t* widths = insn.has_operand(3) ? ctx.source32(insn.operands[3]) : nullptr;
+  const bool wide = is_wide(insn.type);
+  const uint64_t* values64 = wide ? ctx.source64(insn.operands[1]) : nullptr;
+  const uint32_t* values32 = wide ? nullptr : ctx.source32(insn.operands[1]);
+  for (unsigned at = 0; at < ctx.lanes(); at += kWarpLanes) {
+    const uint32_t active = ctx.active_words()[at / kWarpLanes];
+    const uint32_t* warp_widths = widths == nullptr ? nullptr : widths + at;
+    if (wide) {
+      shuffle_warp(insn,
+                   active,
+                   ctx.reg64(insn.operands[0].index) + at,
+                   values64 + at,
+                   selectors + at,
+                   warp_widths);
+    } else {
+      shuffle_warp(insn,
+                   active,
+                   ctx.reg32(insn.operands[0].index) + at,
+                   values32 + at,
+                   selectors + at,
+                   warp_widths);
+    }
+  }
+  return Outcome::kNext;
+}
+
+// A width known when the insn is built must be one the hardware has.
+std::string_view check_shfl(const Insn& insn) {
+  if (!insn.has_operand(3) || insn.operands[3].kind != OperandKind::kImm) {
+    return "";
+  }
+  const uint64_t width = insn.operands[3].bits;
+  return width >= 2 && width <= kWarpLanes && width % 2 == 0
+             ? ""
+             : "a shuffle width that is no even number from 2 to 32";
+}
+
+// ---------------------------------------------------------------- VOTE
+
+enum VoteMode : uint8_t { kAll, kAny, kUni, kBallot }; // the order of kVoteModes
+
+Outcome exec_vote(ExecContext& ctx, const Insn& insn) {
+  for (unsigned w = 0; w < ctx.lanes() / kWarpLanes; ++w) {
+    const uint32_t active = ctx.active_words()[w];
+    const uint32_t yes = ctx.source_pred(insn.operands[1], w) & active;
+    if (insn.mods[0] == kBallot) {
+      uint32_t* dst = ctx.reg32(insn.operands[0].index) + w * kWarpLanes;
+      for (unsigned lane = 0; lane < kWarpLanes; ++lane) {
+        dst[lane] = (active >> lane & 1) != 0 ? yes : dst[lane];
+      }
+      continue;
+    }
+    const bool holds = insn.mods[0] == kAll   ? yes == active
+                       : insn.mods[0] == kAny ? yes != 0
+                                              : yes == 0 || yes == active;
+    uint32_t& dst = ctx.pred(insn.operands[0].index)[w];
+    dst = (dst & ~active) | (holds ? active : 0);
+  }
+  return Outcome::kNext;
+}
+
+std::string_view check_vote(const Insn& insn) {
+  const bool ballot = insn.mods[0] == kBallot;
+  return ballot == (insn.form == 1) ? ""
+         : ballot                   ? "vote.ballot gives 32 bits; its destination is an r register"
+                  : "all, any and uni give one truth value; their destination is a predicate";
+}
+
+// ---------------------------------------------------------------- REDUCE
+
+enum ReduceOp : uint8_t { kAdd, kMin, kMax, kAnd, kOr, kXor2 }; // the order of kReduceOps
+
+// Integers wrap (unsigned arithmetic); floats and halves have functions of the same names in
+// isa/float32.h and isa/float16.h, which round once and give canonical NaNs.
+template <class T> T add(T x, T y) {
+  return static_cast<T>(x + y);
+}
+template <class T> T min(T x, T y) {
+  return x < y ? x : y;
+}
+template <class T> T max(T x, T y) {
+  return x < y ? y : x;
+}
+
+template <class T> T combine(uint8_t op, T x, T y) {
+  switch (op) {
+  case kAdd:
+    return add(x, y);
+  case kMin:
+    return min(x, y);
+  case kMax:
+    return max(x, y);
+  case kAnd:
+    if constexpr (std::is_integral_v<T>) {
+      return x & y;
+    }
+    break;
+  case kOr:
+    if constexpr (std::is_integral_v<T>) {
+      return x | y;
+    }
+    break;
+  case kXor2:
+    if constexpr (std::is_integral_v<T>) {
+      return x ^ y;
+    }
+    break;
+  default:
+    break;
+  }
+  return x;
+}
+
+// Binary tree over lane distances 16, 8, 4, 2, 1: at distance d, lane i < d takes (i) op (i + d).
+// An absent lane is the identity, so the other side passes unchanged.
+template <class T> T reduce_tree(uint8_t op, const T* values, uint32_t present) {
+  T tree[kWarpLanes];
+  std::memcpy(tree, values, sizeof(tree));
+  for (unsigned d = kWarpLanes / 2; d > 0; d /= 2) {
+    for (unsigned i = 0; i < d; ++i) {
+      const bool low = (present >> i & 1) != 0;
+      const bool high = (present >> (i + d) & 1) != 0;
+      tree[i] = low && high ? combine(op, tree[i], tree[i + d]) : high ? tree[i + d] : tree[i];
+      present |= high ? 1u << i : 0;
+    }
+  }
+  return tree[0];
+}
+
+template <class T> uint32_t reduce_bits(uint8_t op, const uint32_t* slots, uint32_t active) {
+  T values[kWarpLanes];
+  for (unsigned lane = 0; lane < kWarpLanes; ++lane) {
+    values[lane] = std::bit_cast<T>(slots[lane]);
+  }
+  return std::bit_cast<uint32_t>(reduce_tree(op, values, active));
+}
+
+uint32_t reduce_half(uint8_t op, const uint32_t* slots, uint32_t active) {
+  F16 values[kWarpLanes];
+  for (unsigned lane = 0; lane < kWarpLanes; ++lane) {
+    values[lane] = F16{static_cast<uint16_t>(slots[lane])};
+  }
+  return reduce_tree(op, values, active).bits;
+}
+
+Outcome exec_reduce(ExecContext& ctx, const Insn& insn) {
+  const uint32_t* source = ctx.source32(insn.operands[1]);
+  uint32_t* dst = ctx.reg32(insn.operands[0].index);
+  const uint8_t op = insn.mods[0];
+  for (unsigned at = 0; at < ctx.lanes(); at += kWarpLanes) {
+    const uint32_t active = ctx.active_words()[at / kWarpLanes];
+    if (active == 0) {
+      continue;
+    }
+    uint32_t result = 0;
+    switch (insn.type) {
+    case Type::kU32:
+      result = reduce_bits<uint32_t>(op, source + at, active);
+      break;
+    case Type::kS32:
+      // Wrapping sums and bit operations do not depend on the sign.
+      result = op == kMin || op == kMax ? reduce_bits<int32_t>(op, source + at, active)
+                                        : reduce_bits<uint32_t>(op, source + at, active);
+      break;
+    case Type::kF32:
+      result = reduce_bits<float>(op, source + at, active);
+      break;
+    default:
+      result = reduce_half(op, source + at, active);
+      break;
+    }
+    for (unsigned lane = 0; lane < kWarpLanes; ++lane) {
+      dst[at + lane] = (active >> lane & 1) != 0 ? result : dst[at + lane];
+    }
+  }
+  return Outcome::kNext;
+}
+
+std::string_view check_reduce(const Insn& insn) {
+  return is_float(insn.type) && insn.mods[0] >= kAnd
+             ? "a bitwise reduction of floats; use u32, or add, min or max"
+             : std::string_view();
+}
+
+constexpr InsnDesc kRows[] = {
+    {.mnemonic = "shfl",
+     .opcode = 0x0d0,
+     .operands =
+         {dst("d"), src("a"), src("b", TypeRule::kU32), optional(src("width", TypeRule::kU32))},
+     .types = kB32 | kB64,
+     .mods = {&kShuffleModes},
+     .scope = Scope::kWarp,
+     .unit = Unit::kV,
+     .flags = kCrossLane,
+     .latency = "SHFL",
+     .check = check_shfl,
+     .exec = exec_shfl,
+     .npu = "{d} = pto::shfl_{mode}({a}, {b}, {width});",
+     .summary = "Reads a register of another lane of the warp.",
+     .formula = "d = a of lane source(b)",
+     .details = "The warp is cut into segments of `width` lanes (default 32; an even number). idx "
+                "reads lane b modulo width of the own segment, up and down the lane b below or "
+                "above inside the segment, xor the lane whose number differs by b, which may lie "
+                "in a lower segment but not in a higher one. A source that is out of range or not "
+                "active gives the own value.",
+     .example = "shfl.down.b32 r1, r0, 16"},
+    {.mnemonic = "vote",
+     .opcode = 0x0d1,
+     .operands = {pred_dst("d"), pred_src("p")},
+     .operands2 = {dst("d", TypeRule::kU32), pred_src("p")},
+     .mods = {&kVoteModes},
+     .scope = Scope::kWarp,
+     .unit = Unit::kV,
+     .flags = kCrossLane,
+     .latency = "VOTE",
+     .check = check_vote,
+     .exec = exec_vote,
+     .npu = "{d} = pto::vote_{mode}({p});",
+     .summary = "Combines a predicate over the active lanes of the warp.",
+     .formula = "d = combine(p of active lanes)",
+     .details = "all, any and uni give a predicate, ballot an r register with a bit a lane; bits "
+                "of inactive lanes are 0. uni holds where all active lanes agree.",
+     .example = "vote.ballot r1, p0"},
+    {.mnemonic = "reduce",
+     .opcode = 0x0d2,
+     .operands = {dst("d"), src("a")},
+     .types = kU32 | kS32 | kF32 | kF16,
+     .mods = {&kReduceOps},
+     .scope = Scope::kWarp,
+     .unit = Unit::kX,
+     .flags = kCrossLane,
+     .latency = "REDUCE",
+     .check = check_reduce,
+     .exec = exec_reduce,
+     .npu = "{d} = pto::reduce_{operation}<{type}>({a});",
+     .summary = "Combines a value over the active lanes and gives the result to each.",
+     .formula = "d = combine(a of active lanes)",
+     .details = "A binary tree over lane distances 16, 8, 4, 2 and 1, the lower lane first, absent "
+                "lanes as identity; every step is rounded to the type. The row [1e8, 1, -1e8, 1] "
+                "in lanes 0 to 3 therefore sums to 2: first (1e8 + -1e8) and (1 + 1).",
+     .example = "reduce.add.f32 r1, r0"},
+};
+static_assert(kRowsComplete<kRows>);
+
+} // namespace
+
+std::span<const InsnDesc> warp_rows() {
+  return kRows;
+}
+
+} // namespace pto::isa

@@ -1,0 +1,646 @@
+// SPDX-License-Identifier: Apache-2.0
+// The file form of an object (docs/object-format.md): a header of 24 bytes, then sections in a
+// fixed order, each a tag, a size and its bytes. All numbers are little endian; strings are a
+// 32-bit length and bytes. The checksum covers everything after the header.
+//
+// The reader trusts nothing: sizes are checked against what is left before anything is allocated,
+// every index against what it refers to, and the result must be exactly what the writer would
+// write, so that two objects are equal if and only if their bytes are.
+#include "isa/object.h"
+
+#include "isa/codec.h"
+#include "isa/error.h"
+#include "isa/insn_desc.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+namespace pto::isa {
+
+namespace {
+
+constexpr std::array<uint8_t, 4> kMagic = {'P', 'T', 'O', 'B'};
+constexpr size_t kHeaderBytes = 24;
+constexpr std::array<const char*, 9> kSectionTags = {
+    "MACH", "FUNC", "SYMS", "POOL", "CODE", "LINE", "FILE", "STRS", "CNST"};
+
+// FNV-1a, 64 bits: detects corruption, not tampering.
+uint64_t checksum(std::span<const uint8_t> bytes) {
+  uint64_t hash = 0xcbf29ce484222325;
+  for (const uint8_t byte : bytes) {
+    hash = (hash ^ byte) * 0x100000001b3;
+  }
+  return hash;
+}
+
+class Writer {
+public:
+  void u8(uint8_t value) { bytes_.push_back(value); }
+  void u32(uint32_t value) { number(value, 4); }
+  void u64(uint64_t value) { number(value, 8); }
+  void count(size_t value) { u32(static_cast<uint32_t>(value)); }
+  void text(const std::string& value) {
+    count(value.size());
+    bytes_.insert(bytes_.end(), value.begin(), value.end());
+  }
+  void raw(std::span<const uint8_t> value) {
+    bytes_.insert(bytes_.end(), value.begin(), value.end());
+  }
+  std::vector<uint8_t> take() { return std::move(bytes_); }
+
+private:
+  void number(uint64_t value, unsigned size) {
+    for (unsigned i = 0; i < size; ++i) {
+      bytes_.push_back(static_cast<uint8_t>(value >> (8 * i)));
+    }
+  }
+  std::vector<uint8_t> bytes_;
+};
+
+// Reads past the end give zeros and remember where; one check at the end of a section suffices.
+class Reader {
+public:
+  Reader(std::span<const uint8_t> bytes, size_t base) : bytes_(bytes), base_(base) {}
+  uint8_t u8() { return static_cast<uint8_t>(number(1)); }
+  uint32_t u32() { return static_cast<uint32_t>(number(4)); }
+  uint64_t u64() { return number(8); }
+  std::string text() {
+    const size_t size = count(1);
+    std::string value(reinterpret_cast<const char*>(bytes_.data()) + at_, size);
+    at_ += size;
+    return value;
+  }
+  /// A number of elements of at least `element_bytes` bytes each, never more than can follow.
+  size_t count(size_t element_bytes) {
+    const size_t value = u32();
+    if (value > left() / element_bytes) {
+      failed_ = true;
+      return 0;
+    }
+    return value;
+  }
+  std::span<const uint8_t> raw(size_t size) {
+    const auto value = bytes_.subspan(at_, size);
+    at_ += size;
+    return value;
+  }
+  size_t left() const { return bytes_.size() - at_; }
+  size_t offset() const { return base_ + at_; }
+  bool failed() const { return failed_; }
+
+private:
+  uint64_t number(unsigned size) {
+    if (left() < size) {
+      failed_ = true;
+      at_ = bytes_.size();
+      return 0;
+    }
+    uint64_t value = 0;
+    for (unsigned i = 0; i < size; ++i) {
+      value |= static_cast<uint64_t>(bytes_[at_ + i]) << (8 * i);
+    }
+    at_ += size;
+    return value;
+  }
+  std::span<const uint8_t> bytes_;
+  size_t base_;
+  size_t at_ = 0;
+  bool failed_ = false;
+};
+
+// ---------------------------------------------------------------- writing
+
+void write_function(Writer& out, const Function& function) {
+  out.text(function.name);
+  out.u8(function.is_kernel ? 1 : 0);
+  out.count(function.params.size());
+  for (const Param& param : function.params) {
+    out.text(param.name);
+    out.u8(static_cast<uint8_t>(param.type));
+    out.u8(param.is_pointer ? 1 : 0);
+    out.u8(static_cast<uint8_t>(param.element));
+  }
+  out.u32(function.first_pc);
+  out.u32(function.insn_count);
+  out.u32(function.reg32_count);
+  out.u32(function.reg64_count);
+  out.u32(function.l1_bytes);
+  out.u32(function.max_lanes);
+  out.count(function.labels.size());
+  for (const Label& label : function.labels) {
+    out.text(label.name);
+    out.u32(label.pc);
+  }
+  out.count(function.reconvergence.size());
+  for (const Reconvergence& point : function.reconvergence) {
+    out.u32(point.branch_pc);
+    out.u32(point.join_pc);
+  }
+}
+
+void write_symbol(Writer& out, const Symbol& symbol) {
+  out.text(symbol.name);
+  out.u8(static_cast<uint8_t>(symbol.kind));
+  out.u8(static_cast<uint8_t>(symbol.type));
+  for (const uint32_t value : {symbol.rows,
+                               symbol.cols,
+                               symbol.offset,
+                               symbol.size_bytes,
+                               symbol.align_bytes,
+                               symbol.owner}) {
+    out.u32(value);
+  }
+}
+
+void write_texts(Writer& out, const std::vector<std::string>& texts) {
+  out.count(texts.size());
+  for (const std::string& text : texts) {
+    out.text(text);
+  }
+}
+
+// ---------------------------------------------------------------- reading
+
+bool read_type(Reader& in, Type& type) {
+  const uint8_t raw = in.u8();
+  type = static_cast<Type>(raw < kTypeCount ? raw : 0);
+  return raw < kTypeCount;
+}
+
+bool read_flag(Reader& in, bool& flag) {
+  const uint8_t raw = in.u8();
+  flag = raw == 1;
+  return raw <= 1;
+}
+
+bool read_function(Reader& in, Function& function) {
+  bool ok = true;
+  function.name = in.text();
+  ok &= read_flag(in, function.is_kernel);
+  function.params.resize(in.count(7));
+  for (Param& param : function.params) {
+    param.name = in.text();
+    ok &= read_type(in, param.type);
+    ok &= read_flag(in, param.is_pointer);
+    ok &= read_type(in, param.element);
+  }
+  function.first_pc = in.u32();
+  function.insn_count = in.u32();
+  function.reg32_count = in.u32();
+  function.reg64_count = in.u32();
+  function.l1_bytes = in.u32();
+  function.max_lanes = in.u32();
+  function.labels.resize(in.count(8));
+  for (Label& label : function.labels) {
+    label.name = in.text();
+    label.pc = in.u32();
+  }
+  function.reconvergence.resize(in.count(8));
+  for (Reconvergence& point : function.reconvergence) {
+    point.branch_pc = in.u32();
+    point.join_pc = in.u32();
+  }
+  return ok && !in.failed();
+}
+
+bool read_symbol(Reader& in, Symbol& symbol) {
+  bool ok = true;
+  symbol.name = in.text();
+  const uint8_t kind = in.u8();
+  ok &= kind <= static_cast<uint8_t>(SymbolKind::kConst);
+  symbol.kind = static_cast<SymbolKind>(kind);
+  ok &= read_type(in, symbol.type);
+  for (uint32_t* field : {&symbol.rows,
+                          &symbol.cols,
+                          &symbol.offset,
+                          &symbol.size_bytes,
+                          &symbol.align_bytes,
+                          &symbol.owner}) {
+    *field = in.u32();
+  }
+  return ok && !in.failed();
+}
+
+bool read_texts(Reader& in, std::vector<std::string>& texts) {
+  texts.resize(in.count(4));
+  for (std::string& text : texts) {
+    text = in.text();
+  }
+  return !in.failed();
+}
+
+// ---------------------------------------------------------------- consistency
+
+constexpr uint64_t kL1Limit = uint64_t{1} << 31;
+
+std::string check_symbols(const Object& object) {
+  for (const Symbol& symbol : object.symbols) {
+    const unsigned element = size_bytes(symbol.type);
+    const uint64_t elements = uint64_t{symbol.rows} * symbol.cols;
+    const uint64_t limit = symbol.kind == SymbolKind::kConst ? object.const_data.size() : kL1Limit;
+    if (element == 0 || elements == 0 || elements > kL1Limit ||
+        elements * element != symbol.size_bytes || symbol.align_bytes == 0 ||
+        (symbol.align_bytes & (symbol.align_bytes - 1)) != 0 ||
+        symbol.offset % symbol.align_bytes != 0 ||
+        uint64_t{symbol.offset} + symbol.size_bytes > limit) {
+      return fmt::format("symbol '{}' has an impossible type, size, alignment or place",
+                         symbol.name);
+    }
+    if (symbol.owner != kFileScope && symbol.owner >= object.functions.size()) {
+      return fmt::format("symbol '{}' belongs to a function that does not exist", symbol.name);
+    }
+  }
+  return "";
+}
+
+std::string check_function(const Object& object, const Function& function, uint32_t expected_pc) {
+  const auto wrong = [&](const char* what) {
+    return fmt::format("function '{}': {}", function.name, what);
+  };
+  if (function.first_pc != expected_pc || function.insn_count == 0 ||
+      function.insn_count > object.code.size() - function.first_pc) {
+    return wrong("its code range does not follow the one before, is empty or leaves the code");
+  }
+  if (function.reg32_count > kReg32Count || function.reg64_count > kReg64Count ||
+      function.l1_bytes > kL1Limit) {
+    return wrong("more registers or scratchpad than the machine can have");
+  }
+  if (!function.is_kernel && !function.params.empty()) {
+    return wrong("parameters on a function that is no kernel");
+  }
+  for (const Param& param : function.params) {
+    const bool fits = param.is_pointer
+                          ? param.type == Type::kU64
+                          : size_bytes(param.type) != 0 && param.element == Type::kNone;
+    if (!fits || param.element == Type::kPred) {
+      return wrong("a parameter of an impossible type");
+    }
+  }
+  uint32_t last_label = function.first_pc;
+  for (const Label& label : function.labels) {
+    if (!function.contains(label.pc) || label.pc < last_label) {
+      return wrong("a label outside its code or out of order");
+    }
+    last_label = label.pc;
+  }
+  uint32_t next_branch = function.first_pc;
+  for (const Reconvergence& point : function.reconvergence) {
+    if (!function.contains(point.branch_pc) || point.branch_pc < next_branch ||
+        !object.code[point.branch_pc].desc->has(kBranch) ||
+        (point.join_pc != kNoReconvergence && !function.contains(point.join_pc))) {
+      return wrong("a reconvergence point that belongs to no branch of it");
+    }
+    next_branch = point.branch_pc + 1;
+  }
+  return "";
+}
+
+// A function has no parameters of its own, so an insn of it may not name one.
+std::string check_reference(const Object& object,
+                            const Function& function,
+                            const Insn& insn,
+                            const Operand& operand,
+                            unsigned index) {
+  const auto param_fits = [&](uint32_t param, bool pointer) {
+    return param < function.params.size() && (!pointer || function.params[param].is_pointer);
+  };
+  const auto symbol_fits = [&](uint32_t symbol, bool wants_const) {
+    return symbol < object.symbols.size() &&
+           (object.symbols[symbol].kind == SymbolKind::kConst) == wants_const;
+  };
+  switch (operand.kind) {
+  case OperandKind::kParam:
+    if (!param_fits(operand.index, false)) {
+      return "a parameter that the kernel lacks";
+    }
+    return is_wide(operand_type(insn, index)) == is_wide(function.params[operand.index].type)
+               ? ""
+               : "a parameter of another width";
+  case OperandKind::kSymbol: {
+    const bool as_tile = (spec_of(insn, index).accepts & kAcceptTile) != 0;
+    return operand.index < object.symbols.size() && (!as_tile || symbol_fits(operand.index, false))
+               ? ""
+               : "a symbol that does not exist or names no scratchpad";
+  }
+  case OperandKind::kString:
+    return operand.index < object.strings.size() ? "" : "a string that does not exist";
+  case OperandKind::kLabel: {
+    if (operand.bits >= object.code.size()) {
+      return "a target outside the code";
+    }
+    const auto target = static_cast<uint32_t>(operand.bits);
+    if (!insn.desc->has(kCall)) {
+      return function.contains(target) ? "" : "a branch out of its function";
+    }
+    const Function* callee = object.function_at(target);
+    return callee != nullptr && !callee->is_kernel && callee->first_pc == target
+               ? ""
+               : "a call of something that is no function";
+  }
+  case OperandKind::kMem: {
+    const MemRef ref = operand.mem();
+    if (ref.base == BaseKind::kParam && !param_fits(ref.base_index, true)) {
+      return "an address based on a parameter that is no pointer of the kernel";
+    }
+    if (ref.base == BaseKind::kSymbol && !symbol_fits(ref.base_index, ref.space == Space::kConst)) {
+      return "an address based on a symbol that does not exist or lies in another space";
+    }
+    return "";
+  }
+  default:
+    return "";
+  }
+}
+
+std::string check_object(const Object& object) {
+  if (std::string fault = check_symbols(object); !fault.empty()) {
+    return fault;
+  }
+  uint32_t next_pc = 0;
+  for (const Function& function : object.functions) {
+    if (std::string fault = check_function(object, function, next_pc); !fault.empty()) {
+      return fault;
+    }
+    next_pc += function.insn_count;
+  }
+  if (next_pc != object.code.size()) {
+    return "code that belongs to no function";
+  }
+  for (const Function& function : object.functions) {
+    for (uint32_t pc = function.first_pc; pc < function.first_pc + function.insn_count; ++pc) {
+      const Insn& insn = object.code[pc];
+      for (unsigned i = 0; i < insn.operand_count; ++i) {
+        const std::string fault = check_reference(object, function, insn, insn.operands[i], i);
+        if (!fault.empty()) {
+          return fmt::format("insn {}: {}: {}", pc, insn.desc->mnemonic, fault);
+        }
+      }
+      if (object.locs[pc].line != 0 && object.locs[pc].file >= object.files.size()) {
+        return fmt::format("insn {}: a source file that does not exist", pc);
+      }
+    }
+  }
+  return "";
+}
+
+// ---------------------------------------------------------------- sections
+
+bool read_code(Reader& in, const std::vector<uint64_t>& pool, Object& object, std::string& error) {
+  const size_t count = in.count(16);
+  object.code.reserve(count);
+  for (size_t pc = 0; pc < count; ++pc) {
+    const size_t offset = in.offset();
+    const uint64_t low = in.u64();
+    const uint64_t high = in.u64();
+    std::string fault;
+    auto insn = decode({.low = low, .high = high}, pool, fault);
+    if (!insn) {
+      error = fmt::format("insn {} at offset {}: {}", pc, offset, fault);
+      return false;
+    }
+    object.code.push_back(*insn);
+  }
+  return !in.failed();
+}
+
+bool read_section(
+    size_t section, Reader& in, Object& object, std::vector<uint64_t>& pool, std::string& error) {
+  bool ok = true;
+  switch (section) {
+  case 0:
+    object.machine = in.text();
+    break;
+  case 1:
+    object.functions.resize(in.count(41));
+    for (Function& function : object.functions) {
+      ok = ok && read_function(in, function);
+    }
+    break;
+  case 2:
+    object.symbols.resize(in.count(30));
+    for (Symbol& symbol : object.symbols) {
+      ok = ok && read_symbol(in, symbol);
+    }
+    break;
+  case 3:
+    pool.resize(in.count(8));
+    for (uint64_t& value : pool) {
+      value = in.u64();
+    }
+    break;
+  case 4:
+    ok = read_code(in, pool, object, error);
+    break;
+  case 5:
+    object.locs.resize(in.count(12));
+    for (SourceLoc& loc : object.locs) {
+      loc = {.file = in.u32(), .line = in.u32(), .column = in.u32()};
+    }
+    break;
+  case 6:
+    ok = read_texts(in, object.files);
+    break;
+  case 7:
+    ok = read_texts(in, object.strings);
+    break;
+  default: {
+    const auto bytes = in.raw(in.count(1));
+    object.const_data.assign(bytes.begin(), bytes.end());
+  }
+  }
+  return ok && !in.failed();
+}
+
+// Magic, versions, size and checksum; empty if all is well.
+std::string check_header(std::span<const uint8_t> bytes) {
+  if (!looks_like_object(bytes)) {
+    return "not a PTO object file: it does not begin with 'PTOB'";
+  }
+  if (bytes.size() < kHeaderBytes) {
+    return fmt::format(
+        "truncated object file: {} bytes, the header alone has {}", bytes.size(), kHeaderBytes);
+  }
+  Reader in(bytes.subspan(4), 4);
+  const uint32_t version = in.u32();
+  const uint32_t isa_version = in.u32();
+  const uint32_t payload = in.u32();
+  const uint64_t sum = in.u64();
+  if (version != kObjectVersion) {
+    return fmt::format("object format version {} but this program reads version {}; assemble the "
+                       "source again or use a matching program",
+                       version,
+                       kObjectVersion);
+  }
+  if (isa_version != kIsaVersion) {
+    return fmt::format("made for version {} of the instruction set but this program knows version "
+                       "{}; assemble the source again",
+                       isa_version,
+                       kIsaVersion);
+  }
+  if (payload != bytes.size() - kHeaderBytes) {
+    return fmt::format("truncated or extended object file: {} bytes after the header but the "
+                       "header says {}",
+                       bytes.size() - kHeaderBytes,
+                       payload);
+  }
+  if (sum != checksum(bytes.subspan(kHeaderBytes))) {
+    return "corrupt object file: its checksum does not match its contents";
+  }
+  return "";
+}
+
+} // namespace
+
+const Function* Object::find_function(std::string_view name) const {
+  const auto found = std::find_if(
+      functions.begin(), functions.end(), [&](const Function& f) { return f.name == name; });
+  return found == functions.end() ? nullptr : &*found;
+}
+
+const Function* Object::function_at(uint32_t pc) const {
+  // Functions are in code order: the last one that begins at or before pc.
+  const auto after = std::upper_bound(
+      functions.begin(), functions.end(), pc, [](uint32_t value, const Function& f) {
+        return value < f.first_pc;
+      });
+  if (after == functions.begin()) {
+    return nullptr;
+  }
+  const Function& candidate = *(after - 1);
+  return candidate.contains(pc) ? &candidate : nullptr;
+}
+
+bool looks_like_object(std::span<const uint8_t> bytes) {
+  return bytes.size() >= kMagic.size() && std::equal(kMagic.begin(), kMagic.end(), bytes.begin());
+}
+
+std::optional<std::vector<uint8_t>> write_object(const Object& object, std::string& error) {
+  PTO_CHECK(object.locs.size() == object.code.size());
+  Pool pool;
+  Writer code;
+  code.count(object.code.size());
+  for (const Insn& insn : object.code) {
+    const auto word = encode(insn, pool, error);
+    if (!word) {
+      return std::nullopt;
+    }
+    code.u64(word->low);
+    code.u64(word->high);
+  }
+  std::array<Writer, kSectionTags.size()> sections;
+  sections[0].text(object.machine);
+  sections[1].count(object.functions.size());
+  for (const Function& function : object.functions) {
+    write_function(sections[1], function);
+  }
+  sections[2].count(object.symbols.size());
+  for (const Symbol& symbol : object.symbols) {
+    write_symbol(sections[2], symbol);
+  }
+  sections[3].count(pool.values().size());
+  for (const uint64_t value : pool.values()) {
+    sections[3].u64(value);
+  }
+  sections[4] = std::move(code);
+  sections[5].count(object.locs.size());
+  for (const SourceLoc& loc : object.locs) {
+    sections[5].u32(loc.file);
+    sections[5].u32(loc.line);
+    sections[5].u32(loc.column);
+  }
+  write_texts(sections[6], object.files);
+  write_texts(sections[7], object.strings);
+  sections[8].count(object.const_data.size());
+  sections[8].raw(object.const_data);
+
+  Writer payload;
+  for (size_t i = 0; i < sections.size(); ++i) {
+    const std::vector<uint8_t> bytes = sections[i].take();
+    if (bytes.size() > UINT32_MAX) {
+      error = "the program is too large for an object file (4 GiB a section)";
+      return std::nullopt;
+    }
+    payload.raw({reinterpret_cast<const uint8_t*>(kSectionTags[i]), 4});
+    payload.count(bytes.size());
+    payload.raw(bytes);
+  }
+  const std::vector<uint8_t> body = payload.take();
+  if (body.size() > UINT32_MAX) {
+    error = "the program is too large for an object file (4 GiB in all)";
+    return std::nullopt;
+  }
+  Writer file;
+  file.raw(kMagic);
+  file.u32(kObjectVersion);
+  file.u32(kIsaVersion);
+  file.count(body.size());
+  file.u64(checksum(body));
+  file.raw(body);
+  return file.take();
+}
+
+std::optional<Object> read_object(std::span<const uint8_t> bytes, std::string& error) {
+  error = check_header(bytes);
+  if (!error.empty()) {
+    return std::nullopt;
+  }
+  Object object;
+  std::vector<uint64_t> pool;
+  size_t at = kHeaderBytes;
+  for (size_t section = 0; section < kSectionTags.size(); ++section) {
+    const char* tag = kSectionTags[section];
+    const size_t left = bytes.size() - at;
+    if (left < 8 || std::memcmp(bytes.data() + at, tag, 4) != 0) {
+      error = fmt::format("corrupt object file: section {} expected at offset {}", tag, at);
+      return std::nullopt;
+    }
+    const size_t size = Reader(bytes.subspan(at + 4, 4), at + 4).u32();
+    if (size > left - 8) {
+      error = fmt::format("corrupt object file: section {} at offset {} has {} bytes but {} follow",
+                          tag,
+                          at,
+                          size,
+                          left - 8);
+      return std::nullopt;
+    }
+    Reader in(bytes.subspan(at + 8, size), at + 8);
+    std::string fault;
+    if (!read_section(section, in, object, pool, fault) || in.left() != 0) {
+      error = fault.empty() ? fmt::format("corrupt object file: section {} is malformed before "
+                                          "offset {}",
+                                          tag,
+                                          in.offset())
+                            : fmt::format("corrupt object file: {}", fault);
+      return std::nullopt;
+    }
+    at += 8 + size;
+  }
+  if (at != bytes.size()) {
+    error = fmt::format(
+        "corrupt object file: {} bytes after the last section at offset {}", bytes.size() - at, at);
+    return std::nullopt;
+  }
+  if (object.locs.size() != object.code.size()) {
+    error = fmt::format("corrupt object file: {} line entries for {} insns",
+                        object.locs.size(),
+                        object.code.size());
+    return std::nullopt;
+  }
+  if (std::string fault = check_object(object); !fault.empty()) {
+    error = "corrupt object file: " + fault;
+    return std::nullopt;
+  }
+  // Pools that the writer would not have made (other order, unused entries) are refused, so that
+  // object -> text -> object is the identity for everything that is accepted.
+  const auto again = write_object(object, error);
+  if (!again || !std::equal(again->begin(), again->end(), bytes.begin(), bytes.end())) {
+    error = "corrupt object file: its pool is not in canonical order";
+    return std::nullopt;
+  }
+  return object;
+}
+
+} // namespace pto::isa
