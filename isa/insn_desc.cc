@@ -78,6 +78,10 @@ std::string_view check_operand(const Insn& insn, unsigned i) {
   const OperandSpec& spec = spec_of(insn, i);
   const Type type = operand_type(insn, i);
   const auto accepts = [&](Accepts kinds) { return (spec.accepts & kinds) != 0; };
+  if (type == Type::kPred && operand.kind != OperandKind::kPred &&
+      operand.kind != OperandKind::kImm) {
+    return "something other than a predicate, 0 or 1 where the type is pred";
+  }
   if (operand.negated && (operand.kind != OperandKind::kPred || writes(spec.role))) {
     return "a negation on something other than a predicate source";
   }

@@ -11,6 +11,7 @@
 #include "isa/float16.h"
 #include "isa/insn_desc.h"
 
+#include <array>
 #include <bit>
 #include <cstdint>
 #include <tuple>
@@ -97,6 +98,16 @@ template <class T> SlotOf<T>* dst_lanes(ExecContext& ctx, const Operand& operand
 
 // ---------------------------------------------------------------- spans
 
+/// Bit of each lane in its warp's word. A table and not a shift: hosts without a vector shift by
+/// different counts can still test 32 lanes at once.
+inline constexpr std::array<uint32_t, kWarpLanes> kLaneBits = [] {
+  std::array<uint32_t, kWarpLanes> bits{};
+  for (unsigned lane = 0; lane < kWarpLanes; ++lane) {
+    bits[lane] = 1u << lane;
+  }
+  return bits;
+}();
+
 /// Applies run(dst, count, sources...) to the active lanes of the span.
 template <class Slot, class Run, class... Sources>
 void over_active(const ExecContext& ctx, Slot* dst, Run run, const Sources*... sources) {
@@ -112,7 +123,7 @@ void over_active(const ExecContext& ctx, Slot* dst, Run run, const Sources*... s
       Slot result[kWarpLanes];
       run(static_cast<Slot*>(result), kWarpLanes, (sources + at)...);
       for (unsigned lane = 0; lane < kWarpLanes; ++lane) {
-        dst[at + lane] = (active >> lane & 1) != 0 ? result[lane] : dst[at + lane];
+        dst[at + lane] = (active & kLaneBits[lane]) != 0 ? result[lane] : dst[at + lane];
       }
     }
   }

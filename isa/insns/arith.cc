@@ -15,6 +15,7 @@ namespace {
 using namespace type_sets;
 
 constexpr TypeSet kIntegers = kU16 | kS16 | kU32 | kS32 | kU64 | kS64;
+constexpr TypeSet kOrdered = kU8 | kS8 | kIntegers | kF16 | kBF16 | kF32 | kF16x2;
 constexpr TypeSet kNumbers = kIntegers | kF16 | kBF16 | kF32 | kF16x2;
 
 constexpr auto kAddFn = [](auto a, auto b) {
@@ -119,6 +120,18 @@ Outcome exec_mad(ExecContext& ctx, const Insn& insn) {
 using Divisible =
     TypeList<Type::kU32, Type::kS32, Type::kU64, Type::kS64, Type::kF16, Type::kBF16, Type::kF32>;
 using Remaindered = TypeList<Type::kU32, Type::kS32, Type::kU64, Type::kS64>;
+using OrderedTypes = TypeList<Type::kU8,
+                              Type::kS8,
+                              Type::kU16,
+                              Type::kS16,
+                              Type::kU32,
+                              Type::kS32,
+                              Type::kU64,
+                              Type::kS64,
+                              Type::kF16,
+                              Type::kBF16,
+                              Type::kF32,
+                              Type::kF16x2>;
 using Word32 = TypeList<Type::kU32, Type::kS32>;
 using SignedTypes =
     TypeList<Type::kS16, Type::kS32, Type::kS64, Type::kF16, Type::kBF16, Type::kF32, Type::kF16x2>;
@@ -210,9 +223,9 @@ constexpr InsnDesc kRows[] = {
     {.mnemonic = "min",
      .opcode = 0x017,
      .operands = {dst("d"), src("a"), src("b")},
-     .types = kNumbers,
+     .types = kOrdered,
      .latency = "MIN",
-     .exec = lanes2<kMinFn, NumberTypes>,
+     .exec = lanes2<kMinFn, OrderedTypes>,
      .npu = "{d} = pto::min<{type}>({a}, {b});",
      .summary = "The smaller of two values.",
      .formula = "d = a < b ? a : b",
@@ -221,9 +234,9 @@ constexpr InsnDesc kRows[] = {
     {.mnemonic = "max",
      .opcode = 0x018,
      .operands = {dst("d"), src("a"), src("b")},
-     .types = kNumbers,
+     .types = kOrdered,
      .latency = "MAX",
-     .exec = lanes2<kMaxFn, NumberTypes>,
+     .exec = lanes2<kMaxFn, OrderedTypes>,
      .npu = "{d} = pto::max<{type}>({a}, {b});",
      .summary = "The larger of two values.",
      .formula = "d = a < b ? b : a",

@@ -7,6 +7,8 @@
 #include "isa/lane_ops.h"
 #include "isa/row_check.h"
 
+#include <cstring>
+
 namespace pto::isa {
 
 namespace {
@@ -38,8 +40,8 @@ template <class Slot> void select_lanes(ExecContext& ctx, const Insn& insn) {
     const uint32_t chosen = ctx.source_pred(insn.operands[3], at / kWarpLanes);
     PTO_INDEPENDENT_LANES
     for (unsigned lane = 0; lane < kWarpLanes; ++lane) {
-      const Slot value = (chosen >> lane & 1) != 0 ? a[at + lane] : b[at + lane];
-      d[at + lane] = (active >> lane & 1) != 0 ? value : d[at + lane];
+      const Slot value = (chosen & kLaneBits[lane]) != 0 ? a[at + lane] : b[at + lane];
+      d[at + lane] = (active & kLaneBits[lane]) != 0 ? value : d[at + lane];
     }
   }
 }
@@ -55,14 +57,22 @@ Outcome exec_sel(ExecContext& ctx, const Insn& insn) {
 
 // ---------------------------------------------------------------- CMP
 
+// Eight bytes of 0 or 1 as eight bits, byte 0 lowest.
+uint32_t pack_bytes(const uint8_t* bytes) {
+  uint64_t eight = 0;
+  std::memcpy(&eight, bytes, sizeof(eight));
+  return static_cast<uint32_t>(eight * 0x0102040810204080 >> 56);
+}
+
 // The word of one warp. NaN: only ne holds.
 template <class T, class Compare>
 uint32_t compare_warp(const SlotOf<T>* a, const SlotOf<T>* b, Compare compare) {
-  uint32_t word = 0;
+  uint8_t holds[kWarpLanes]; // in two steps, so that the comparison vectorises
   for (unsigned lane = 0; lane < kWarpLanes; ++lane) {
-    word |= static_cast<uint32_t>(compare(get_lane<T>(a[lane]), get_lane<T>(b[lane]))) << lane;
+    holds[lane] = compare(get_lane<T>(a[lane]), get_lane<T>(b[lane])) ? 1 : 0;
   }
-  return word;
+  return pack_bytes(holds) | pack_bytes(holds + 8) << 8 | pack_bytes(holds + 16) << 16 |
+         pack_bytes(holds + 24) << 24;
 }
 
 // F16 and BF16 compare as the floats that they are.
@@ -91,7 +101,9 @@ template <class T> uint32_t compare_by(uint8_t op, const SlotOf<T>* a, const Slo
   }
 }
 
-using CompareTypes = TypeList<Type::kU16,
+using CompareTypes = TypeList<Type::kU8,
+                              Type::kS8,
+                              Type::kU16,
                               Type::kS16,
                               Type::kU32,
                               Type::kS32,
@@ -102,6 +114,7 @@ using CompareTypes = TypeList<Type::kU16,
                               Type::kF32>;
 
 Outcome exec_cmp(ExecContext& ctx, const Insn& insn) {
+  const bool is_and = has_mod(insn, kCombine, "and");
   return for_type(CompareTypes{}, insn.type, [&](auto tag) {
     using T = typename decltype(tag)::type;
     const auto* a = source_lanes<T>(ctx, insn.operands[1]);
@@ -112,7 +125,7 @@ Outcome exec_cmp(ExecContext& ctx, const Insn& insn) {
         return holds;
       }
       const uint32_t other = ctx.source_pred(insn.operands[3], w);
-      return has_mod(insn, kCombine, "and") ? holds & other : holds | other;
+      return is_and ? holds & other : holds | other;
     });
   });
 }
@@ -237,7 +250,7 @@ constexpr InsnDesc kRows[] = {
     {.mnemonic = "cmp",
      .opcode = 0x073,
      .operands = {pred_dst("p"), src("a"), src("b"), optional(pred_src("q"))},
-     .types = kU16 | kS16 | kU32 | kS32 | kU64 | kS64 | kF16 | kBF16 | kF32,
+     .types = kConvertible,
      .mods = {&kCompareOps, &kCombine},
      .latency = "CMP",
      .check = check_cmp,

@@ -68,9 +68,13 @@ void multiply(uint8_t* c, const uint8_t* a, const uint8_t* b, const Shape& s) {
   }
 }
 
-// Bytes from the first to the last element of a matrix with that leading dimension.
+// Bytes from the first to the last element of a matrix with that leading dimension. All of them are
+// 32-bit numbers, so the count of elements fits 64 bits; its size in bytes need not, and is then
+// one that no scratchpad has.
 uint64_t extent(uint64_t rows, uint64_t cols, uint64_t ld, uint64_t element_bytes) {
-  return ((rows - 1) * ld + cols) * element_bytes;
+  constexpr uint64_t kTooManyBytes = uint64_t{1} << 62;
+  const uint64_t elements = (rows - 1) * ld + cols;
+  return elements < kTooManyBytes / element_bytes ? elements * element_bytes : kTooManyBytes;
 }
 
 Outcome exec_mma(ExecContext& ctx, const Insn& insn) {

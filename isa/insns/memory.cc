@@ -30,9 +30,8 @@ Outcome exec_store(ExecContext& ctx, const Insn& insn) {
 }
 
 Outcome exec_inval(ExecContext& ctx, const Insn& insn) {
-  return has_mod(insn, kInvalScopes, "all")
-             ? ctx.cache(CacheOp::kInvalidateAll, nullptr)
-             : ctx.cache(CacheOp::kInvalidateLine, &insn.operands[0]);
+  return !insn.has_operand(0) ? ctx.cache(CacheOp::kInvalidateAll, nullptr)
+                              : ctx.cache(CacheOp::kInvalidateLine, &insn.operands[0]);
 }
 
 // The hint chooses a path to hbm; scratchpad and constants have one path only.
@@ -59,7 +58,9 @@ std::string_view check_inval(const Insn& insn) {
   if (has_mod(insn, kInvalScopes, "all")) {
     return insn.operand_count == 0 ? "" : "inval.all takes no address; leave it out";
   }
-  return insn.operand_count == 1 ? "" : "inval.line takes the address of the line: hbm[...]";
+  return insn.operand_count == 1 || has_mod(insn, kInvalScopes, "")
+             ? ""
+             : "inval.line takes the address of the line: hbm[...]";
 }
 
 constexpr OperandSpec vector_of(OperandSpec spec) {
@@ -133,7 +134,7 @@ constexpr InsnDesc kRows[] = {
      .summary = "Drops a line, or all, of the core's data cache.",
      .formula = "cache <- cache - line(mem)",
      .details = "Memory is written through, so nothing is lost. `.line` takes an address, `.all` "
-                "none.",
+                "none; without a suffix the operand decides.",
      .example = "inval.line hbm[a]"},
     {.mnemonic = "fence",
      .opcode = 0x094,

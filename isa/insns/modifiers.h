@@ -43,6 +43,7 @@ inline constexpr ModGroup kReduceOps = {"operation", {
 inline constexpr ModGroup kFenceScopes = {"scope", {
     {"block", "for the lanes of the block"}, {"device", "for all lanes of the grid"}}};
 inline constexpr ModGroup kInvalScopes = {"scope", {
+    {"", "as .line with an address, as .all without"},
     {"line", "the line that holds the address"}, {"all", "the whole data cache of the core"}}};
 // clang-format on
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Exchange between the lanes of a warp: SHFL, VOTE, REDUCE. They act on each warp of the span.
 #include "isa/float16.h"
+#include "isa/float32.h"
 #include "isa/insns/families.h"
 #include "isa/insns/modifiers.h"
 #include "isa/row_check.h"
@@ -143,26 +144,39 @@ std::string_view check_vote(const Insn& insn) {
 
 enum ReduceOp : uint8_t { kAdd, kMin, kMax, kAnd, kOr, kXor2 }; // the order of kReduceOps
 
-// Integers wrap (unsigned arithmetic); floats and halves have functions of the same names in
-// isa/float32.h and isa/float16.h, which round once and give canonical NaNs.
-template <class T> T add(T x, T y) {
-  return static_cast<T>(x + y);
+// Floats and halves take the functions of isa/float32.h and isa/float16.h, which round once, give
+// canonical NaNs and let a number win over a NaN. Not overloads of those names: a template here
+// would hide the ones of the enclosing namespace.
+template <class T> T sum_of(T x, T y) {
+  if constexpr (std::is_integral_v<T>) {
+    return static_cast<T>(static_cast<uint32_t>(x) + static_cast<uint32_t>(y));
+  } else {
+    return add(x, y);
+  }
 }
-template <class T> T min(T x, T y) {
-  return x < y ? x : y;
+template <class T> T lesser_of(T x, T y) {
+  if constexpr (std::is_integral_v<T>) {
+    return x < y ? x : y;
+  } else {
+    return min(x, y);
+  }
 }
-template <class T> T max(T x, T y) {
-  return x < y ? y : x;
+template <class T> T greater_of(T x, T y) {
+  if constexpr (std::is_integral_v<T>) {
+    return x < y ? y : x;
+  } else {
+    return max(x, y);
+  }
 }
 
 template <class T> T combine(uint8_t op, T x, T y) {
   switch (op) {
   case kAdd:
-    return add(x, y);
+    return sum_of(x, y);
   case kMin:
-    return min(x, y);
+    return lesser_of(x, y);
   case kMax:
-    return max(x, y);
+    return greater_of(x, y);
   case kAnd:
     if constexpr (std::is_integral_v<T>) {
       return x & y;
