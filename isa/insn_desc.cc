@@ -118,7 +118,10 @@ std::string_view check_operand(const Insn& insn, unsigned i) {
   case OperandKind::kParam:
     return accepts(kAcceptParam) ? "" : "a parameter where the operand takes none";
   case OperandKind::kSymbol:
-    return accepts(kAcceptTile | kAcceptAddress) ? "" : "a symbol where the operand takes none";
+    if (!accepts(kAcceptTile | kAcceptAddress)) {
+      return "a symbol where the operand takes none";
+    }
+    return is_wide(type) ? "the address of a symbol, which has 32 bits, where the type has 64" : "";
   case OperandKind::kMem:
     return check_mem(operand.mem(), spec.accepts);
   case OperandKind::kLabel:

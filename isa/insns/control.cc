@@ -123,7 +123,7 @@ constexpr InsnDesc kRows[] = {
            return ctx.barrier_block(
                insn.has_operand(0) ? static_cast<unsigned>(insn.operands[0].bits) : 0);
          },
-     .npu = "pto::barrier_block();",
+     .npu = "pto::barrier_block({id});",
      .summary = "Joins every warp of the block.",
      .formula = "join warps of block",
      .details = "Memory operations before it are visible to the block after it. Numbers 0 to 15 "
