@@ -31,6 +31,18 @@ Outcome exec_mov(ExecContext& ctx, const Insn& insn) {
                             : map_as<kCopyFn, uint32_t, uint32_t>(ctx, insn);
 }
 
+template <class Slot>
+PTO_HOST_CLONES void
+select_warp(Slot* d, const Slot* a, const Slot* b, uint32_t chosen, uint32_t active) {
+  PTO_INDEPENDENT_LANES
+  for (unsigned lane = 0; lane < kWarpLanes; ++lane) {
+    const auto take_a = lane_mask<Slot>(chosen, lane);
+    const auto write = lane_mask<Slot>(active, lane);
+    const Slot value = (a[lane] & take_a) | (b[lane] & ~take_a);
+    d[lane] = (value & write) | (d[lane] & ~write);
+  }
+}
+
 template <class Slot> void select_lanes(ExecContext& ctx, const Insn& insn) {
   Slot* d = dst_lanes<Slot>(ctx, insn.operands[0]);
   const Slot* a = source_lanes<Slot>(ctx, insn.operands[1]);
@@ -38,11 +50,7 @@ template <class Slot> void select_lanes(ExecContext& ctx, const Insn& insn) {
   for (unsigned at = 0; at < ctx.lanes(); at += kWarpLanes) {
     const uint32_t active = ctx.active_words()[at / kWarpLanes];
     const uint32_t chosen = ctx.source_pred(insn.operands[3], at / kWarpLanes);
-    PTO_INDEPENDENT_LANES
-    for (unsigned lane = 0; lane < kWarpLanes; ++lane) {
-      const Slot value = (chosen & kLaneBits[lane]) != 0 ? a[at + lane] : b[at + lane];
-      d[at + lane] = (active & kLaneBits[lane]) != 0 ? value : d[at + lane];
-    }
+    select_warp(d + at, a + at, b + at, chosen, active);
   }
 }
 
@@ -66,7 +74,7 @@ uint32_t pack_bytes(const uint8_t* bytes) {
 
 // The word of one warp. NaN: only ne holds.
 template <class T, class Compare>
-uint32_t compare_warp(const SlotOf<T>* a, const SlotOf<T>* b, Compare compare) {
+PTO_HOST_CLONES uint32_t compare_warp(const SlotOf<T>* a, const SlotOf<T>* b, Compare compare) {
   uint8_t holds[kWarpLanes]; // in two steps, so that the comparison vectorises
   for (unsigned lane = 0; lane < kWarpLanes; ++lane) {
     holds[lane] = compare(get_lane<T>(a[lane]), get_lane<T>(b[lane])) ? 1 : 0;
