@@ -2,14 +2,19 @@
 // MMA: matrix multiply and accumulate on scratchpad tiles.
 //
 // The order of the sum is architecture: acc = C[i][j], then acc = fma(A[i][k], B[k][j], acc) for k
-// ascending, each step rounded once to f32 (wrapping s32 for integers). The loops run over j inside
-// k inside i, which keeps that order for every element and lets the compiler vectorise over j.
+// ascending, each step rounded once to f32 (wrapping s32 for integers). Floats go through
+// isa/mma_kernel.h, f16 and bf16 widened first, which is exact. A and B are read as they were
+// before the insn: where C overlaps one of them, a copy is taken.
 #include "isa/float16.h"
 #include "isa/float32.h"
 #include "isa/insns/families.h"
+#include "isa/lane_ops.h"
+#include "isa/mma_kernel.h"
 #include "isa/row_check.h"
 
 #include <cstring>
+#include <type_traits>
+#include <vector>
 
 namespace pto::isa {
 
@@ -17,54 +22,83 @@ namespace {
 
 using namespace type_sets;
 
-// Scratchpad bytes need not be aligned for the host type; memcpy of rows is what the compiler
-// turns into plain loads.
-template <class T> T element(const uint8_t* base, uint64_t index) {
-  T value;
-  std::memcpy(&value, base + index * sizeof(T), sizeof(T));
-  return value;
+// A run of elements as T; scratchpad bytes need not be aligned for it.
+template <class T, class Out, class Widen>
+PTO_HOST_CLONES void read_row(Out* out, const uint8_t* bytes, uint64_t count, Widen widen_one) {
+  for (uint64_t i = 0; i < count; ++i) {
+    T value;
+    std::memcpy(&value, bytes + i * sizeof(T), sizeof(T));
+    out[i] = widen_one(value);
+  }
 }
 
-struct FloatStep {
-  using Acc = float;
-  template <class T> static float widen_input(T x) { return widen(x); }
-  static float step(float a, float b, float acc) { return fused(a, b, acc); }
-};
-struct IntStep {
-  using Acc = int32_t;
-  template <class T> static int32_t widen_input(T x) { return int32_t{x}; }
-  static int32_t step(int32_t a, int32_t b, int32_t acc) {
-    return static_cast<int32_t>(static_cast<uint32_t>(acc) +
-                                static_cast<uint32_t>(a) * static_cast<uint32_t>(b));
+/// The matrix as Out, rows packed together.
+template <class T, class Out, class Widen>
+std::vector<Out>
+read_matrix(const uint8_t* bytes, uint64_t rows, uint64_t cols, uint64_t ld, Widen widen_one) {
+  std::vector<Out> out(rows * cols);
+  for (uint64_t i = 0; i < rows; ++i) {
+    read_row<T>(out.data() + i * cols, bytes + i * ld * sizeof(T), cols, widen_one);
   }
+  return out;
+}
+
+struct Matrices {
+  uint8_t* c;
+  const uint8_t* a;
+  const uint8_t* b;
+  bool in_place; // f32 only: aligned, and C apart from A and B
 };
 
-struct Shape {
-  uint64_t m, n, k, lda, ldb, ldc;
-};
-
-template <class Step, class In>
-void multiply(uint8_t* c, const uint8_t* a, const uint8_t* b, const Shape& s) {
-  using Acc = typename Step::Acc;
-  constexpr uint64_t kStrip = 256; // columns of C held at a time
-  Acc acc[kStrip];
-  Acc row[kStrip];
+template <class In> void multiply_as_floats(const Matrices& at, MmaShape s) {
+  const auto widen_one = [](In x) { return widen(x); };
+  std::vector<float> a;
+  std::vector<float> b;
+  const float* a_floats = reinterpret_cast<const float*>(at.a);
+  const float* b_floats = reinterpret_cast<const float*>(at.b);
+  if (!std::is_same_v<In, float> || !at.in_place) {
+    a = read_matrix<In, float>(at.a, s.m, s.k, s.lda, widen_one);
+    b = read_matrix<In, float>(at.b, s.k, s.n, s.ldb, widen_one);
+    a_floats = a.data();
+    b_floats = b.data();
+    s.lda = s.k;
+    s.ldb = s.n;
+  }
+  if (reinterpret_cast<uintptr_t>(at.c) % alignof(float) == 0) {
+    multiply_floats(reinterpret_cast<float*>(at.c), a_floats, b_floats, s);
+    return;
+  }
+  const uint64_t c_row_bytes = s.ldc * sizeof(float);
+  const auto same = [](float x) { return x; };
+  std::vector<float> c = read_matrix<float, float>(at.c, s.m, s.n, s.ldc, same);
+  s.ldc = s.n;
+  multiply_floats(c.data(), a_floats, b_floats, s);
   for (uint64_t i = 0; i < s.m; ++i) {
-    for (uint64_t j0 = 0; j0 < s.n; j0 += kStrip) {
-      const uint64_t width = s.n - j0 < kStrip ? s.n - j0 : kStrip;
-      uint8_t* out = c + (i * s.ldc + j0) * sizeof(Acc);
-      std::memcpy(acc, out, width * sizeof(Acc));
-      for (uint64_t k = 0; k < s.k; ++k) {
-        const Acc left = Step::widen_input(element<In>(a, i * s.lda + k));
-        for (uint64_t j = 0; j < width; ++j) {
-          row[j] = Step::widen_input(element<In>(b, k * s.ldb + j0 + j));
-        }
-        for (uint64_t j = 0; j < width; ++j) {
-          acc[j] = Step::step(left, row[j], acc[j]);
-        }
-      }
-      std::memcpy(out, acc, width * sizeof(Acc));
+    std::memcpy(at.c + i * c_row_bytes, c.data() + i * s.n, s.n * sizeof(float));
+  }
+}
+
+PTO_HOST_CLONES void
+add_scaled(uint32_t* sums, const uint32_t* row, uint32_t factor, uint64_t count) {
+  PTO_INDEPENDENT_LANES
+  for (uint64_t j = 0; j < count; ++j) {
+    sums[j] += factor * row[j];
+  }
+}
+
+// Wrapping sums do not depend on the sign of the operands once these are extended.
+template <class In> void multiply_as_words(const Matrices& at, const MmaShape& s) {
+  const auto widen_one = [](In x) { return static_cast<uint32_t>(int32_t{x}); };
+  const auto a = read_matrix<In, uint32_t>(at.a, s.m, s.k, s.lda, widen_one);
+  const auto b = read_matrix<In, uint32_t>(at.b, s.k, s.n, s.ldb, widen_one);
+  std::vector<uint32_t> sums(s.n);
+  for (uint64_t i = 0; i < s.m; ++i) {
+    uint8_t* out = at.c + i * s.ldc * sizeof(uint32_t);
+    std::memcpy(sums.data(), out, s.n * sizeof(uint32_t));
+    for (uint64_t k = 0; k < s.k; ++k) {
+      add_scaled(sums.data(), b.data() + k * s.n, a[i * s.k + k], s.n);
     }
+    std::memcpy(out, sums.data(), s.n * sizeof(uint32_t));
   }
 }
 
@@ -81,7 +115,7 @@ Outcome exec_mma(ExecContext& ctx, const Insn& insn) {
   const auto number = [&](unsigned i, uint64_t otherwise) {
     return insn.has_operand(i) ? ctx.uniform_value(insn.operands[i], Type::kU32) : otherwise;
   };
-  Shape s{.m = number(3, 0), .n = number(4, 0), .k = number(5, 0), .lda = 0, .ldb = 0, .ldc = 0};
+  MmaShape s{.m = number(3, 0), .n = number(4, 0), .k = number(5, 0), .lda = 0, .ldb = 0, .ldc = 0};
   s.lda = number(6, s.k);
   s.ldb = number(7, s.n);
   s.ldc = number(8, s.n);
@@ -92,31 +126,38 @@ Outcome exec_mma(ExecContext& ctx, const Insn& insn) {
     return ctx.fault("mma with a leading dimension shorter than its rows");
   }
   const uint64_t in_bytes = size_bytes(insn.type2);
-  uint8_t* c = ctx.l1_range(insn.operands[0], extent(s.m, s.n, s.ldc, 4), true, true);
-  const uint8_t* a =
-      c == nullptr ? nullptr
-                   : ctx.l1_range(insn.operands[1], extent(s.m, s.k, s.lda, in_bytes), true, false);
-  const uint8_t* b =
-      a == nullptr ? nullptr
-                   : ctx.l1_range(insn.operands[2], extent(s.k, s.n, s.ldb, in_bytes), true, false);
-  if (b == nullptr) {
+  const uint64_t c_bytes = extent(s.m, s.n, s.ldc, 4);
+  const uint64_t a_bytes = extent(s.m, s.k, s.lda, in_bytes);
+  const uint64_t b_bytes = extent(s.k, s.n, s.ldb, in_bytes);
+  Matrices at{};
+  at.c = ctx.l1_range(insn.operands[0], c_bytes, true, true);
+  at.a = at.c == nullptr ? nullptr : ctx.l1_range(insn.operands[1], a_bytes, true, false);
+  at.b = at.a == nullptr ? nullptr : ctx.l1_range(insn.operands[2], b_bytes, true, false);
+  if (at.b == nullptr) {
     return Outcome::kFault;
   }
+  const auto apart = [&](const uint8_t* other, uint64_t bytes) {
+    return at.c + c_bytes <= other || other + bytes <= at.c;
+  };
+  const auto aligned = [](const uint8_t* bytes) {
+    return reinterpret_cast<uintptr_t>(bytes) % alignof(float) == 0;
+  };
+  at.in_place = apart(at.a, a_bytes) && apart(at.b, b_bytes) && aligned(at.a) && aligned(at.b);
   switch (insn.type2) {
   case Type::kF32:
-    multiply<FloatStep, float>(c, a, b, s);
+    multiply_as_floats<float>(at, s);
     break;
   case Type::kF16:
-    multiply<FloatStep, F16>(c, a, b, s);
+    multiply_as_floats<F16>(at, s);
     break;
   case Type::kBF16:
-    multiply<FloatStep, BF16>(c, a, b, s);
+    multiply_as_floats<BF16>(at, s);
     break;
   case Type::kS8:
-    multiply<IntStep, int8_t>(c, a, b, s);
+    multiply_as_words<int8_t>(at, s);
     break;
   default:
-    multiply<IntStep, uint8_t>(c, a, b, s);
+    multiply_as_words<uint8_t>(at, s);
     break;
   }
   return Outcome::kNext;
@@ -161,7 +202,8 @@ constexpr InsnDesc kRows[] = {
      .details = "A is m x k, B is k x n, C is m x n; m, n and k are any positive numbers. lda, ldb "
                 "and ldc are elements from row to row and default to k, n and n. The sum starts "
                 "from C[i][j] and adds one product after the other, k ascending, each step fused "
-                "and rounded once to f32; integer kinds wrap. The order does not depend on sizes.",
+                "and rounded once to f32; integer kinds wrap. The order does not depend on sizes. "
+                "A and B are read before C is written, also where they overlap.",
      .example = "mma.f32.f16 t2, t0, t1, 16, 16, 32"},
 };
 static_assert(kRowsComplete<kRows>);

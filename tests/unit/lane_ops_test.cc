@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every row of lane arithmetic shares: masks, spans of several warps, aliased registers, and
+// the same bits whichever copy of a loop the host takes.
+#include "isa/float32.h"
+#include "isa/lane_ops.h"
+#include "isa/table.h"
+#include "tests/unit/test_context.h"
+
+#include <doctest/doctest.h>
+
+#include <random>
+#include <vector>
+
+using namespace pto::isa;
+using pto::test::TestContext;
+
+namespace {
+
+class Random {
+public:
+  explicit Random(uint32_t seed) : engine_(seed) {}
+  uint32_t operator()() { return static_cast<uint32_t>(engine_()); }
+
+private:
+  std::mt19937 engine_;
+};
+
+Operand reg(unsigned index) {
+  return {.kind = OperandKind::kReg32, .index = index};
+}
+Operand pred(unsigned index, bool negated = false) {
+  return {.kind = OperandKind::kPred, .negated = negated, .index = index};
+}
+
+Insn make(std::string_view mnemonic, Type type, std::vector<Operand> operands) {
+  Insn insn{.desc = find_insn(mnemonic), .type = type};
+  insn.operand_count = static_cast<uint8_t>(operands.size());
+  for (size_t i = 0; i < operands.size(); ++i) {
+    insn.operands[i] = operands[i];
+  }
+  return insn;
+}
+
+constexpr unsigned kLanes = 128;
+
+void randomise(TestContext& ctx, Random& random) {
+  for (unsigned r = 0; r < 6; ++r) {
+    for (unsigned lane = 0; lane < kLanes; ++lane) {
+      ctx.reg32(r)[lane] = random();
+    }
+  }
+}
+
+} // namespace
+
+TEST_CASE("inactive lanes keep their values, in every pattern of warps") {
+  Random random(3);
+  const std::vector<std::vector<uint32_t>> masks = {
+      {~0u, ~0u, ~0u, ~0u},
+      {0, 0, 0, 0},
+      {~0u, 0, 0x80000001, 0x7fffffff},
+      {1, ~0u, 0xaaaaaaaa, 0},
+  };
+  for (const std::vector<uint32_t>& mask : masks) {
+    for (const unsigned dst : {0u, 1u, 2u}) { // apart from the sources, and each of them
+      TestContext ctx(kLanes);
+      ctx.activate(mask);
+      randomise(ctx, random);
+      const std::vector<uint32_t> before(ctx.reg32(dst), ctx.reg32(dst) + kLanes);
+      const std::vector<uint32_t> a(ctx.reg32(1), ctx.reg32(1) + kLanes);
+      const std::vector<uint32_t> b(ctx.reg32(2), ctx.reg32(2) + kLanes);
+      const Insn insn = make("sub", Type::kU32, {reg(dst), reg(1), reg(2)});
+      REQUIRE(insn.desc->exec(ctx, insn) == Outcome::kNext);
+      for (unsigned lane = 0; lane < kLanes; ++lane) {
+        const bool active = (mask[lane / 32] >> (lane % 32) & 1) != 0;
+        REQUIRE(ctx.reg32(dst)[lane] == (active ? a[lane] - b[lane] : before[lane]));
+      }
+    }
+  }
+}
+
+TEST_CASE("sel and cmp under masks") {
+  Random random(5);
+  for (int round = 0; round < 200; ++round) {
+    TestContext ctx(kLanes);
+    std::vector<uint32_t> mask;
+    for (unsigned w = 0; w < kLanes / 32; ++w) {
+      mask.push_back(random() % 4 == 0 ? ~0u : random());
+      ctx.pred(0)[w] = random();
+      ctx.pred(1)[w] = random();
+    }
+    ctx.activate(mask);
+    randomise(ctx, random);
+    ctx.reg32(2)[round % kLanes] = ctx.reg32(1)[round % kLanes];
+    const std::vector<uint32_t> before(ctx.reg32(0), ctx.reg32(0) + kLanes);
+    const std::vector<uint32_t> p_before(ctx.pred(1), ctx.pred(1) + kLanes / 32);
+
+    const Insn sel = make("sel", Type::kB32, {reg(0), reg(1), reg(2), pred(0, true)});
+    REQUIRE(sel.desc->exec(ctx, sel) == Outcome::kNext);
+    Insn cmp = make("cmp", Type::kS32, {pred(1), reg(1), reg(2)});
+    cmp.mods[0] = 3; // le
+    REQUIRE(cmp.desc->exec(ctx, cmp) == Outcome::kNext);
+
+    for (unsigned lane = 0; lane < kLanes; ++lane) {
+      const uint32_t a = ctx.reg32(1)[lane];
+      const uint32_t b = ctx.reg32(2)[lane];
+      const auto bit = [&](const uint32_t* words) { return words[lane / 32] >> (lane % 32) & 1; };
+      const bool active = bit(mask.data()) != 0;
+      const uint32_t chosen = bit(ctx.pred(0)) == 0 ? a : b; // the predicate is negated
+      REQUIRE(ctx.reg32(0)[lane] == (active ? chosen : before[lane]));
+      const uint32_t holds = static_cast<int32_t>(a) <= static_cast<int32_t>(b) ? 1 : 0;
+      REQUIRE(bit(ctx.pred(1)) == (active ? holds : bit(p_before.data())));
+    }
+  }
+}
+
+TEST_CASE("fma of the host and the portable one give the same bits") {
+  Random random(9);
+  const Insn insn = make("fma", Type::kF32, {reg(0), reg(1), reg(2), reg(3)});
+  for (int round = 0; round < 2000; ++round) {
+    TestContext ctx(kLanes);
+    randomise(ctx, random);
+    for (unsigned lane = 0; lane < kLanes; lane += 2) { // results near cancellation
+      const float product =
+          get_lane<float>(ctx.reg32(1)[lane]) * get_lane<float>(ctx.reg32(2)[lane]);
+      ctx.reg32(3)[lane] = put_lane(-product) + random() % 3;
+    }
+    REQUIRE(insn.desc->exec(ctx, insn) == Outcome::kNext);
+    for (unsigned lane = 0; lane < kLanes; ++lane) {
+      const float expected = fused(get_lane<float>(ctx.reg32(1)[lane]),
+                                   get_lane<float>(ctx.reg32(2)[lane]),
+                                   get_lane<float>(ctx.reg32(3)[lane]));
+      REQUIRE(ctx.reg32(0)[lane] == put_lane(expected));
+    }
+  }
+}
+
+TEST_CASE("reductions of floats prefer numbers to NaNs and add as a tree") {
+  const auto reduce = [](uint8_t op, uint32_t active, std::vector<float> values) {
+    TestContext ctx;
+    ctx.activate({active});
+    for (unsigned lane = 0; lane < values.size(); ++lane) {
+      ctx.reg32(1)[lane] = put_lane(values[lane]);
+    }
+    Insn insn = make("reduce", Type::kF32, {reg(0), reg(1)});
+    insn.mods[0] = op; // add, min, max
+    REQUIRE(insn.desc->exec(ctx, insn) == Outcome::kNext);
+    return get_lane<float>(ctx.reg32(0)[0]);
+  };
+  CHECK(reduce(1, 7, {kCanonicalNan, 2.0F, 1.0F}) == 1.0F);
+  CHECK(reduce(1, 7, {2.0F, 1.0F, kCanonicalNan}) == 1.0F);
+  CHECK(reduce(2, 7, {kCanonicalNan, 2.0F, 1.0F}) == 2.0F);
+  CHECK(reduce(2, 7, {1.0F, 2.0F, kCanonicalNan}) == 2.0F);
+  // (1e8 + -1e8) + (1 + 1), not ((1e8 + 1) + -1e8) + 1.
+  CHECK(reduce(0, 15, {1e8F, 1.0F, -1e8F, 1.0F}) == 2.0F);
+  CHECK(put_lane(reduce(0, 1, {-0.0F})) == 0x80000000u);
+}
+
+TEST_CASE("a predicate operand is a predicate or 0 or 1") {
+  CHECK(validate(make("mov", Type::kPred, {pred(0), pred(1, true)})) == "");
+  CHECK(validate(make("mov", Type::kPred, {pred(0), Operand::immediate(1)})) == "");
+  CHECK(validate(make("mov", Type::kPred, {pred(0), Operand::immediate(2)})) != "");
+  CHECK(validate(make("mov", Type::kPred, {pred(0), {.kind = OperandKind::kSpecial}})) != "");
+  CHECK(validate(make("and", Type::kPred, {pred(0), pred(1), {.kind = OperandKind::kParam}})) !=
+        "");
+  CHECK(validate(make("mov", Type::kPred, {pred(0), {.kind = OperandKind::kSymbol}})) != "");
+}
