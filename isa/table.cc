@@ -47,6 +47,7 @@ struct Table {
                               float_rows(),
                               logic_rows(),
                               convert_rows(),
+                              select_rows(),
                               memory_rows(),
                               atomic_rows(),
                               copy_rows(),

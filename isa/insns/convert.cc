@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Moves, conversions, selection and comparison: MOV CVT SEL CMP.
+// Conversion between value types: CVT.
+//
+// Eleven types each way and four roundings would be several hundred loops. Sources of 8 and 16 bits
+// are therefore widened first, which is exact, so that loops exist for five source types only.
 #include "isa/convert.h"
 
 #include "isa/insns/families.h"
@@ -7,147 +10,14 @@
 #include "isa/lane_ops.h"
 #include "isa/row_check.h"
 
-#include <cstring>
+#include <algorithm>
+#include <type_traits>
 
 namespace pto::isa {
 
 namespace {
 
 using namespace type_sets;
-
-// ---------------------------------------------------------------- MOV, SEL
-
-constexpr auto kCopyFn = [](auto a) { return a; };
-
-Outcome exec_mov(ExecContext& ctx, const Insn& insn) {
-  const Operand& source = insn.operands[1];
-  if (source.kind == OperandKind::kSpecial) {
-    return ctx.read_special(static_cast<Special>(source.index), insn.operands[0]);
-  }
-  if (insn.type == Type::kPred) {
-    return map_preds(ctx, insn.operands[0], [&](unsigned w) { return ctx.source_pred(source, w); });
-  }
-  return is_wide(insn.type) ? map_as<kCopyFn, uint64_t, uint64_t>(ctx, insn)
-                            : map_as<kCopyFn, uint32_t, uint32_t>(ctx, insn);
-}
-
-template <class Slot>
-PTO_HOST_CLONES void
-select_warp(Slot* d, const Slot* a, const Slot* b, uint32_t chosen, uint32_t active) {
-  PTO_INDEPENDENT_LANES
-  for (unsigned lane = 0; lane < kWarpLanes; ++lane) {
-    const auto take_a = lane_mask<Slot>(chosen, lane);
-    const auto write = lane_mask<Slot>(active, lane);
-    const Slot value = (a[lane] & take_a) | (b[lane] & ~take_a);
-    d[lane] = (value & write) | (d[lane] & ~write);
-  }
-}
-
-template <class Slot> void select_lanes(ExecContext& ctx, const Insn& insn) {
-  Slot* d = dst_lanes<Slot>(ctx, insn.operands[0]);
-  const Slot* a = source_lanes<Slot>(ctx, insn.operands[1]);
-  const Slot* b = source_lanes<Slot>(ctx, insn.operands[2]);
-  for (unsigned at = 0; at < ctx.lanes(); at += kWarpLanes) {
-    const uint32_t active = ctx.active_words()[at / kWarpLanes];
-    const uint32_t chosen = ctx.source_pred(insn.operands[3], at / kWarpLanes);
-    select_warp(d + at, a + at, b + at, chosen, active);
-  }
-}
-
-Outcome exec_sel(ExecContext& ctx, const Insn& insn) {
-  if (is_wide(insn.type)) {
-    select_lanes<uint64_t>(ctx, insn);
-  } else {
-    select_lanes<uint32_t>(ctx, insn);
-  }
-  return Outcome::kNext;
-}
-
-// ---------------------------------------------------------------- CMP
-
-// Eight bytes of 0 or 1 as eight bits, byte 0 lowest.
-uint32_t pack_bytes(const uint8_t* bytes) {
-  uint64_t eight = 0;
-  std::memcpy(&eight, bytes, sizeof(eight));
-  return static_cast<uint32_t>(eight * 0x0102040810204080 >> 56);
-}
-
-// The word of one warp. NaN: only ne holds.
-template <class T, class Compare>
-PTO_HOST_CLONES uint32_t compare_warp(const SlotOf<T>* a, const SlotOf<T>* b, Compare compare) {
-  uint8_t holds[kWarpLanes]; // in two steps, so that the comparison vectorises
-  for (unsigned lane = 0; lane < kWarpLanes; ++lane) {
-    holds[lane] = compare(get_lane<T>(a[lane]), get_lane<T>(b[lane])) ? 1 : 0;
-  }
-  return pack_bytes(holds) | pack_bytes(holds + 8) << 8 | pack_bytes(holds + 16) << 16 |
-         pack_bytes(holds + 24) << 24;
-}
-
-// F16 and BF16 compare as the floats that they are.
-template <class T> auto comparable(T x) {
-  if constexpr (std::is_integral_v<T>) {
-    return x;
-  } else {
-    return widen(x);
-  }
-}
-
-template <class T> uint32_t compare_by(uint8_t op, const SlotOf<T>* a, const SlotOf<T>* b) {
-  switch (op) { // the order of kCompareOps
-  case 0:
-    return compare_warp<T>(a, b, [](T x, T y) { return comparable(x) == comparable(y); });
-  case 1:
-    return compare_warp<T>(a, b, [](T x, T y) { return !(comparable(x) == comparable(y)); });
-  case 2:
-    return compare_warp<T>(a, b, [](T x, T y) { return comparable(x) < comparable(y); });
-  case 3:
-    return compare_warp<T>(a, b, [](T x, T y) { return comparable(x) <= comparable(y); });
-  case 4:
-    return compare_warp<T>(a, b, [](T x, T y) { return comparable(x) > comparable(y); });
-  default:
-    return compare_warp<T>(a, b, [](T x, T y) { return comparable(x) >= comparable(y); });
-  }
-}
-
-using CompareTypes = TypeList<Type::kU8,
-                              Type::kS8,
-                              Type::kU16,
-                              Type::kS16,
-                              Type::kU32,
-                              Type::kS32,
-                              Type::kU64,
-                              Type::kS64,
-                              Type::kF16,
-                              Type::kBF16,
-                              Type::kF32>;
-
-Outcome exec_cmp(ExecContext& ctx, const Insn& insn) {
-  const bool is_and = has_mod(insn, kCombine, "and");
-  return for_type(CompareTypes{}, insn.type, [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    const auto* a = source_lanes<T>(ctx, insn.operands[1]);
-    const auto* b = source_lanes<T>(ctx, insn.operands[2]);
-    return map_preds(ctx, insn.operands[0], [&](unsigned w) {
-      const uint32_t holds = compare_by<T>(insn.mods[0], a + w * kWarpLanes, b + w * kWarpLanes);
-      if (insn.mods[1] == 0) {
-        return holds;
-      }
-      const uint32_t other = ctx.source_pred(insn.operands[3], w);
-      return is_and ? holds & other : holds | other;
-    });
-  });
-}
-
-std::string_view check_cmp(const Insn& insn) {
-  const bool combines = !has_mod(insn, kCombine, "");
-  if (combines == insn.has_operand(3)) {
-    return "";
-  }
-  return combines ? "cmp with .and or .or takes a predicate q as fourth operand"
-                  : "a fourth operand, which only cmp with .and or .or takes";
-}
-
-// ---------------------------------------------------------------- CVT
 
 using ConvertTypes = TypeList<Type::kU8,
                               Type::kS8,
@@ -161,27 +31,75 @@ using ConvertTypes = TypeList<Type::kU8,
                               Type::kBF16,
                               Type::kF32>;
 
+/// The widest type of the same kind with the register of From.
+template <class From>
+using WideOf = std::conditional_t<
+    kIsFloat<From>,
+    float,
+    std::conditional_t<sizeof(From) == 8,
+                       From,
+                       std::conditional_t<std::is_signed_v<From>, int32_t, uint32_t>>>;
+
 template <class To, class From>
 constexpr auto kDefaultFn = [](From value) { return convert<To>(value); };
 template <class To, Rounding kMode, class From>
 constexpr auto kRoundingFn = [](From value) { return convert<To, kMode>(value); };
+template <class Wide, class From>
+constexpr auto kWidenFn = [](From value) {
+  if constexpr (kIsFloat<From>) {
+    return widen(value);
+  } else {
+    return static_cast<Wide>(value);
+  }
+};
 
-template <class To, class From> Outcome convert_lanes(ExecContext& ctx, const Insn& insn) {
+template <class To, class From> using Loop = void (*)(SlotOf<To>*, unsigned, const SlotOf<From>*);
+
+template <class To, class From> Loop<To, From> loop_of(uint8_t rounding) {
   if constexpr (kIsFloat<To> || kIsFloat<From>) {
-    switch (insn.mods[0]) { // the order of kRounding
+    switch (rounding) { // the order of kRounding
     case 1:
-      return map_as<kRoundingFn<To, Rounding::kNearestEven, From>, To, From>(ctx, insn);
+      return &apply_lanes<kRoundingFn<To, Rounding::kNearestEven, From>, To, From>;
     case 2:
-      return map_as<kRoundingFn<To, Rounding::kTowardZero, From>, To, From>(ctx, insn);
+      return &apply_lanes<kRoundingFn<To, Rounding::kTowardZero, From>, To, From>;
     case 3:
-      return map_as<kRoundingFn<To, Rounding::kDown, From>, To, From>(ctx, insn);
+      return &apply_lanes<kRoundingFn<To, Rounding::kDown, From>, To, From>;
     case 4:
-      return map_as<kRoundingFn<To, Rounding::kUp, From>, To, From>(ctx, insn);
+      return &apply_lanes<kRoundingFn<To, Rounding::kUp, From>, To, From>;
     default:
       break;
     }
+    if constexpr (!std::is_same_v<To, From>) { // else no rounding at all
+      return loop_of<To, From>(kIsFloat<To> ? 1 : 2);
+    }
   }
-  return map_as<kDefaultFn<To, From>, To, From>(ctx, insn);
+  return &apply_lanes<kDefaultFn<To, From>, To, From>;
+}
+
+template <class To, class From> Outcome convert_lanes(ExecContext& ctx, const Insn& insn) {
+  using Wide = WideOf<From>;
+  SlotOf<To>* dst = dst_lanes<To>(ctx, insn.operands[0]);
+  const SlotOf<From>* source = source_lanes<From>(ctx, insn.operands[1]);
+  if constexpr (std::is_same_v<From, Wide> || std::is_same_v<From, To>) {
+    over_active(ctx, dst, loop_of<To, From>(insn.mods[0]), source);
+  } else {
+    // A half that becomes an f32 is exact; a rounding there must not make it integral.
+    const Loop<To, Wide> loop = loop_of<To, Wide>(std::is_same_v<To, Wide> ? 0 : insn.mods[0]);
+    over_active(
+        ctx,
+        dst,
+        [loop](SlotOf<To>* out, unsigned count, const SlotOf<From>* in) {
+          constexpr unsigned kChunk = 256;
+          SlotOf<Wide> wide[kChunk];
+          for (unsigned at = 0; at < count; at += kChunk) {
+            const unsigned size = std::min(kChunk, count - at);
+            apply_lanes<kWidenFn<Wide, From>, Wide, From>(wide, size, in + at);
+            loop(out + at, size, wide);
+          }
+        },
+        source);
+  }
+  return Outcome::kNext;
 }
 
 Outcome exec_cvt(ExecContext& ctx, const Insn& insn) {
@@ -198,35 +116,10 @@ std::string_view check_cvt(const Insn& insn) {
              : std::string_view();
 }
 
-// ---------------------------------------------------------------- rows
-
 constexpr TypeSet kConvertible =
     kU8 | kS8 | kU16 | kS16 | kU32 | kS32 | kU64 | kS64 | kF16 | kBF16 | kF32;
 
-constexpr OperandSpec or_pred(OperandSpec spec) {
-  spec.accepts |= kAcceptPred;
-  return spec;
-}
-constexpr OperandSpec mov_source() {
-  OperandSpec spec = or_pred(src("a"));
-  spec.accepts |= kAcceptSpecial | kAcceptAddress;
-  return spec;
-}
-
 constexpr InsnDesc kRows[] = {
-    {.mnemonic = "mov",
-     .opcode = 0x070,
-     .operands = {or_pred(dst("d")), mov_source()},
-     .types = kB32 | kB64 | kPred | kU32 | kS32 | kF32 | kF16 | kBF16 | kF16x2 | kU64 | kS64,
-     .latency = "MOV",
-     .exec = exec_mov,
-     .npu = "{d} = {a};",
-     .summary = "Copies a register, immediate, parameter, special register or address.",
-     .formula = "d = a",
-     .details = "Special registers are sources of MOV only. A symbol gives its byte offset in its "
-                "space, a pointer parameter its hbm address (64 bits, a d register). Types choose "
-                "how an immediate is read; the copy itself is one of bits.",
-     .example = "mov.u32 r0, %gid.x"},
     {.mnemonic = "cvt",
      .opcode = 0x071,
      .operands = {dst("d"), src("a", TypeRule::kSecond)},
@@ -245,29 +138,6 @@ constexpr InsnDesc kRows[] = {
                 "and NaN gives 0; integers are cut or extended. A float to its own type with a "
                 "rounding gives the integral value: .rm floor, .rp ceil, .rz trunc, .rn rint.",
      .example = "cvt.s32.f32.rz r1, r0"},
-    {.mnemonic = "sel",
-     .opcode = 0x072,
-     .operands = {dst("d"), src("a"), src("b"), pred_src("p")},
-     .types = kB32 | kB64,
-     .latency = "SEL",
-     .exec = exec_sel,
-     .npu = "{d} = {p} ? {a} : {b};",
-     .summary = "Chooses by a predicate.",
-     .formula = "d = p ? a : b",
-     .example = "sel.b32 r2, r0, r1, !p0"},
-    {.mnemonic = "cmp",
-     .opcode = 0x073,
-     .operands = {pred_dst("p"), src("a"), src("b"), optional(pred_src("q"))},
-     .types = kConvertible,
-     .mods = {&kCompareOps, &kCombine},
-     .latency = "CMP",
-     .check = check_cmp,
-     .exec = exec_cmp,
-     .npu = "{p} = pto::cmp_{comparison}<{type}>({a}, {b}){combination: {q}};",
-     .summary = "Compares and writes a predicate.",
-     .formula = "p = (a op b) [and/or q]",
-     .details = "With NaN only ne holds. `.and` and `.or` combine the outcome with predicate q.",
-     .example = "cmp.lt.and.f32 p1, r0, r1, p0"},
 };
 static_assert(kRowsComplete<kRows>);
 

@@ -12,6 +12,7 @@ std::span<const InsnDesc> arith_rows();
 std::span<const InsnDesc> float_rows();
 std::span<const InsnDesc> logic_rows();
 std::span<const InsnDesc> convert_rows();
+std::span<const InsnDesc> select_rows();
 std::span<const InsnDesc> memory_rows();
 std::span<const InsnDesc> atomic_rows();
 std::span<const InsnDesc> copy_rows();

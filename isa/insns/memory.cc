@@ -13,20 +13,27 @@ using namespace type_sets;
 constexpr TypeSet kMemoryTypes = kU8 | kS8 | kU16 | kS16 | kU32 | kS32 | kU64 | kS64 | kF16 |
                                  kBF16 | kF32 | kF16x2 | kB8 | kB16 | kB32 | kB64;
 
-MemAccess access_of(const Insn& insn, CacheHint hint) {
-  return {.type = insn.type, .count = static_cast<uint8_t>(vector_count(insn)), .hint = hint};
-}
+// In the order of kLoadCache, kStoreCache and kVector.
+constexpr CacheHint kLoadHints[] = {
+    CacheHint::kCached, CacheHint::kCached, CacheHint::kL2, CacheHint::kVolatile};
+constexpr CacheHint kStoreHints[] = {CacheHint::kCached, CacheHint::kCached, CacheHint::kL2};
+constexpr uint8_t kVectorCounts[] = {1, 2, 4};
+static_assert(kLoadCache.values[2].suffix == "cg" && kLoadCache.values[3].suffix == "cv");
+static_assert(kStoreCache.values[2].suffix == "cg" && kStoreCache.values.size() == 3);
+static_assert(kVector.values[1].suffix == "x2" && kVector.values[2].suffix == "x4");
 
 Outcome exec_load(ExecContext& ctx, const Insn& insn) {
-  const CacheHint hint = has_mod(insn, kLoadCache, "cg")   ? CacheHint::kL2
-                         : has_mod(insn, kLoadCache, "cv") ? CacheHint::kVolatile
-                                                           : CacheHint::kCached;
-  return ctx.load(insn.operands[1], access_of(insn, hint), insn.operands[0]);
+  return ctx.load(
+      insn.operands[1],
+      {.type = insn.type, .count = kVectorCounts[insn.mods[1]], .hint = kLoadHints[insn.mods[0]]},
+      insn.operands[0]);
 }
 
 Outcome exec_store(ExecContext& ctx, const Insn& insn) {
-  const CacheHint hint = has_mod(insn, kStoreCache, "cg") ? CacheHint::kL2 : CacheHint::kCached;
-  return ctx.store(insn.operands[0], access_of(insn, hint), insn.operands[1]);
+  return ctx.store(
+      insn.operands[0],
+      {.type = insn.type, .count = kVectorCounts[insn.mods[1]], .hint = kStoreHints[insn.mods[0]]},
+      insn.operands[1]);
 }
 
 Outcome exec_inval(ExecContext& ctx, const Insn& insn) {

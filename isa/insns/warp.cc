@@ -4,10 +4,10 @@
 #include "isa/float32.h"
 #include "isa/insns/families.h"
 #include "isa/insns/modifiers.h"
+#include "isa/lane_ops.h"
 #include "isa/row_check.h"
 
 #include <bit>
-#include <cstring>
 #include <type_traits>
 
 namespace pto::isa {
@@ -20,54 +20,57 @@ using namespace type_sets;
 
 enum ShuffleMode : uint8_t { kIdx, kUp, kDown, kXor }; // the order of kShuffleModes
 
-/// The lane that `lane` reads from, or -1 for its own value. Segments of `width` lanes begin at
-/// multiples of width; a width that divides 32 keeps the last one whole.
-int shuffle_source(ShuffleMode mode, unsigned lane, uint32_t b, uint32_t width) {
-  const unsigned start = lane / width * width;
-  const unsigned end = start + width < kWarpLanes ? start + width : kWarpLanes;
-  uint64_t source = 0;
-  switch (mode) {
-  case kIdx:
-    source = start + b % width;
-    break;
-  case kUp:
-    if (b > lane - start) {
-      return -1;
+/// The lane that each lane reads: its own where the source is out of range or not active. Segments
+/// of `width` lanes begin at multiples of width; a width that does not divide 32 cuts the last one
+/// short. kWidth is the width of all lanes, or 0 where `widths` gives them.
+template <ShuffleMode kMode, uint32_t kWidth>
+PTO_HOST_CLONES void shuffle_sources(uint32_t* sources,
+                                     uint32_t active,
+                                     const uint32_t* selectors,
+                                     [[maybe_unused]] const uint32_t* widths) {
+  for (uint32_t lane = 0; lane < kWarpLanes; ++lane) {
+    const uint32_t b = selectors[lane];
+    uint32_t width = kWidth;
+    if constexpr (kWidth == 0) {
+      width = widths[lane] == 0 || widths[lane] > kWarpLanes ? kWarpLanes : widths[lane];
     }
-    source = lane - b;
-    break;
-  case kDown:
-    source = uint64_t{lane} + b;
-    break;
-  case kXor:
-    // A lane of a lower segment may be read, one of a higher may not (as the 950 does).
-    source = lane ^ b;
-    return source < end ? static_cast<int>(source) : -1;
+    const uint32_t start = lane / width * width;
+    const uint32_t end = start + width < kWarpLanes ? start + width : kWarpLanes;
+    uint32_t source = 0;
+    bool in_range = true;
+    if constexpr (kMode == kIdx) {
+      source = start + b % width;
+      in_range = source < end;
+    } else if constexpr (kMode == kUp) {
+      source = lane - b;
+      in_range = b <= lane - start;
+    } else if constexpr (kMode == kDown) {
+      source = lane + b;
+      in_range = b < end - lane;
+    } else {
+      // A lane of a lower segment may be read, one of a higher may not (as the 950 does).
+      source = lane ^ b;
+      in_range = source < end;
+    }
+    const uint32_t inside = in_range ? source : lane;
+    sources[lane] = (active >> inside & 1) != 0 ? inside : lane;
   }
-  return source < end ? static_cast<int>(source) : -1;
 }
 
+using SourcesFn = void (*)(uint32_t*, uint32_t, const uint32_t*, const uint32_t*);
+template <uint32_t kWidth>
+constexpr SourcesFn kSourcesFns[] = {&shuffle_sources<kIdx, kWidth>,
+                                     &shuffle_sources<kUp, kWidth>,
+                                     &shuffle_sources<kDown, kWidth>,
+                                     &shuffle_sources<kXor, kWidth>};
+
 template <class T>
-void shuffle_warp(const Insn& insn,
-                  uint32_t active,
-                  T* dst,
-                  const T* values,
-                  const uint32_t* selectors,
-                  const uint32_t* widths) {
-  const auto mode = static_cast<ShuffleMode>(insn.mods[0]);
+void shuffle_warp(T* dst, const T* values, const uint32_t* sources, uint32_t active) {
   T result[kWarpLanes]; // dst may be the source register
   for (unsigned lane = 0; lane < kWarpLanes; ++lane) {
-    const uint32_t asked = widths == nullptr ? kWarpLanes : widths[lane];
-    const uint32_t width = asked == 0 || asked > kWarpLanes ? kWarpLanes : asked;
-    const int source = shuffle_source(mode, lane, selectors[lane], width);
-    const bool readable = source >= 0 && (active >> source & 1) != 0;
-    result[lane] = values[readable ? static_cast<unsigned>(source) : lane];
+    result[lane] = values[sources[lane]];
   }
-  for (unsigned lane = 0; lane < kWarpLanes; ++lane) {
-    if ((active >> lane & 1) != 0) {
-      dst[lane] = result[lane];
-    }
-  }
+  blend_warp(dst, result, active);
 }
 
 Outcome exec_shfl(ExecContext& ctx, const Insn& insn) {
@@ -76,23 +79,16 @@ Outcome exec_shfl(ExecContext& ctx, const Insn& insn) {
   const bool wide = is_wide(insn.type);
   const uint64_t* values64 = wide ? ctx.source64(insn.operands[1]) : nullptr;
   const uint32_t* values32 = wide ? nullptr : ctx.source32(insn.operands[1]);
+  const SourcesFn find_sources =
+      widths == nullptr ? kSourcesFns<kWarpLanes>[insn.mods[0]] : kSourcesFns<0>[insn.mods[0]];
   for (unsigned at = 0; at < ctx.lanes(); at += kWarpLanes) {
     const uint32_t active = ctx.active_words()[at / kWarpLanes];
-    const uint32_t* warp_widths = widths == nullptr ? nullptr : widths + at;
+    uint32_t sources[kWarpLanes];
+    find_sources(sources, active, selectors + at, widths == nullptr ? nullptr : widths + at);
     if (wide) {
-      shuffle_warp(insn,
-                   active,
-                   ctx.reg64(insn.operands[0].index) + at,
-                   values64 + at,
-                   selectors + at,
-                   warp_widths);
+      shuffle_warp(ctx.reg64(insn.operands[0].index) + at, values64 + at, sources, active);
     } else {
-      shuffle_warp(insn,
-                   active,
-                   ctx.reg32(insn.operands[0].index) + at,
-                   values32 + at,
-                   selectors + at,
-                   warp_widths);
+      shuffle_warp(ctx.reg32(insn.operands[0].index) + at, values32 + at, sources, active);
     }
   }
   return Outcome::kNext;
@@ -169,95 +165,88 @@ template <class T> T greater_of(T x, T y) {
   }
 }
 
-template <class T> T combine(uint8_t op, T x, T y) {
-  switch (op) {
-  case kAdd:
+template <ReduceOp kOp, class T> T combine(T x, T y) {
+  if constexpr (kOp == kAdd) {
     return sum_of(x, y);
-  case kMin:
+  } else if constexpr (kOp == kMin) {
     return lesser_of(x, y);
-  case kMax:
+  } else if constexpr (kOp == kMax) {
     return greater_of(x, y);
-  case kAnd:
-    if constexpr (std::is_integral_v<T>) {
-      return x & y;
-    }
-    break;
-  case kOr:
-    if constexpr (std::is_integral_v<T>) {
-      return x | y;
-    }
-    break;
-  case kXor2:
-    if constexpr (std::is_integral_v<T>) {
-      return x ^ y;
-    }
-    break;
-  default:
-    break;
+  } else if constexpr (kOp == kAnd) {
+    return x & y;
+  } else if constexpr (kOp == kOr) {
+    return x | y;
+  } else {
+    return x ^ y;
   }
-  return x;
 }
 
 // Binary tree over lane distances 16, 8, 4, 2, 1: at distance d, lane i < d takes (i) op (i + d).
 // An absent lane is the identity, so the other side passes unchanged.
-template <class T> T reduce_tree(uint8_t op, const T* values, uint32_t present) {
+template <ReduceOp kOp, class T>
+PTO_HOST_CLONES uint32_t reduce_warp(const uint32_t* slots, uint32_t present) {
   T tree[kWarpLanes];
-  std::memcpy(tree, values, sizeof(tree));
+  for (unsigned lane = 0; lane < kWarpLanes; ++lane) {
+    tree[lane] = get_lane<T>(slots[lane]);
+  }
+  if (present == ~0u) {
+    for (unsigned d = kWarpLanes / 2; d > 0; d /= 2) {
+      for (unsigned i = 0; i < d; ++i) {
+        tree[i] = combine<kOp>(tree[i], tree[i + d]);
+      }
+    }
+    return put_lane(tree[0]);
+  }
   for (unsigned d = kWarpLanes / 2; d > 0; d /= 2) {
     for (unsigned i = 0; i < d; ++i) {
       const bool low = (present >> i & 1) != 0;
       const bool high = (present >> (i + d) & 1) != 0;
-      tree[i] = low && high ? combine(op, tree[i], tree[i + d]) : high ? tree[i + d] : tree[i];
+      tree[i] = low && high ? combine<kOp>(tree[i], tree[i + d]) : high ? tree[i + d] : tree[i];
       present |= high ? 1u << i : 0;
     }
   }
-  return tree[0];
+  return put_lane(tree[0]);
 }
 
-template <class T> uint32_t reduce_bits(uint8_t op, const uint32_t* slots, uint32_t active) {
-  T values[kWarpLanes];
-  for (unsigned lane = 0; lane < kWarpLanes; ++lane) {
-    values[lane] = std::bit_cast<T>(slots[lane]);
-  }
-  return std::bit_cast<uint32_t>(reduce_tree(op, values, active));
-}
+using ReduceFn = uint32_t (*)(const uint32_t*, uint32_t);
 
-uint32_t reduce_half(uint8_t op, const uint32_t* slots, uint32_t active) {
-  F16 values[kWarpLanes];
-  for (unsigned lane = 0; lane < kWarpLanes; ++lane) {
-    values[lane] = F16{static_cast<uint16_t>(slots[lane])};
+// In the order of kReduceOps; wrapping sums and bit operations do not depend on the sign.
+template <class T>
+constexpr ReduceFn kIntegerReductions[] = {&reduce_warp<kAdd, uint32_t>,
+                                           &reduce_warp<kMin, T>,
+                                           &reduce_warp<kMax, T>,
+                                           &reduce_warp<kAnd, uint32_t>,
+                                           &reduce_warp<kOr, uint32_t>,
+                                           &reduce_warp<kXor2, uint32_t>};
+template <class T>
+constexpr ReduceFn kFloatReductions[] = {
+    &reduce_warp<kAdd, T>, &reduce_warp<kMin, T>, &reduce_warp<kMax, T>};
+
+ReduceFn reduction_of(const Insn& insn) {
+  switch (insn.type) {
+  case Type::kU32:
+    return kIntegerReductions<uint32_t>[insn.mods[0]];
+  case Type::kS32:
+    return kIntegerReductions<int32_t>[insn.mods[0]];
+  case Type::kF32:
+    return kFloatReductions<float>[insn.mods[0]]; // check_reduce leaves these three
+  default:
+    return kFloatReductions<F16>[insn.mods[0]];
   }
-  return reduce_tree(op, values, active).bits;
 }
 
 Outcome exec_reduce(ExecContext& ctx, const Insn& insn) {
   const uint32_t* source = ctx.source32(insn.operands[1]);
   uint32_t* dst = ctx.reg32(insn.operands[0].index);
-  const uint8_t op = insn.mods[0];
+  const ReduceFn reduce = reduction_of(insn);
   for (unsigned at = 0; at < ctx.lanes(); at += kWarpLanes) {
     const uint32_t active = ctx.active_words()[at / kWarpLanes];
     if (active == 0) {
       continue;
     }
-    uint32_t result = 0;
-    switch (insn.type) {
-    case Type::kU32:
-      result = reduce_bits<uint32_t>(op, source + at, active);
-      break;
-    case Type::kS32:
-      // Wrapping sums and bit operations do not depend on the sign.
-      result = op == kMin || op == kMax ? reduce_bits<int32_t>(op, source + at, active)
-                                        : reduce_bits<uint32_t>(op, source + at, active);
-      break;
-    case Type::kF32:
-      result = reduce_bits<float>(op, source + at, active);
-      break;
-    default:
-      result = reduce_half(op, source + at, active);
-      break;
-    }
+    const uint32_t result = reduce(source + at, active);
     for (unsigned lane = 0; lane < kWarpLanes; ++lane) {
-      dst[at + lane] = (active >> lane & 1) != 0 ? result : dst[at + lane];
+      dst[at + lane] = (active & kLaneBits[lane]) != 0 ? result : dst[at + lane];
     }
   }
   return Outcome::kNext;

@@ -165,3 +165,80 @@ TEST_CASE("a predicate operand is a predicate or 0 or 1") {
         "");
   CHECK(validate(make("mov", Type::kPred, {pred(0), {.kind = OperandKind::kSymbol}})) != "");
 }
+
+TEST_CASE("a rounding makes a float of its own type integral, and no other") {
+  const auto convert_one = [](Type to, Type from, uint8_t rounding, uint32_t value) {
+    TestContext ctx;
+    ctx.reg32(1)[0] = value;
+    Insn insn = make("cvt", to, {reg(0), reg(1)});
+    insn.type2 = from;
+    insn.mods[0] = rounding; // none, rn, rz, rm, rp
+    REQUIRE(validate(insn) == "");
+    REQUIRE(insn.desc->exec(ctx, insn) == Outcome::kNext);
+    return ctx.reg32(0)[0];
+  };
+  constexpr uint32_t kF16 = 0xbe00; // -1.5
+  CHECK(convert_one(Type::kF32, Type::kF16, 2, kF16) == put_lane(-1.5F));
+  CHECK(convert_one(Type::kF32, Type::kF16, 0, 0xffff0000 | kF16) == put_lane(-1.5F));
+  CHECK(convert_one(Type::kF16, Type::kF16, 2, kF16) == 0xbc00);
+  CHECK(convert_one(Type::kF16, Type::kF16, 0, kF16) == kF16);
+  CHECK(convert_one(Type::kF32, Type::kF32, 3, put_lane(-1.5F)) == put_lane(-2.0F));
+  CHECK(convert_one(Type::kF32, Type::kF32, 0, put_lane(-1.5F)) == put_lane(-1.5F));
+  CHECK(convert_one(Type::kS8, Type::kF16, 0, kF16) == 0xffffffff);
+  CHECK(convert_one(Type::kS8, Type::kF16, 3, kF16) == 0xfffffffe);
+  CHECK(convert_one(Type::kU8, Type::kF16, 4, kF16) == 0);
+  CHECK(convert_one(Type::kF32, Type::kU8, 0, 0xdeadbeff) == put_lane(255.0F));
+  CHECK(convert_one(Type::kF16, Type::kS8, 0, 0xdeadbeff) == 0xbc00);
+  CHECK(convert_one(Type::kU16, Type::kS8, 0, 0xff) == 0xffff);
+  CHECK(convert_one(Type::kBF16, Type::kF16, 1, kF16) == 0xbfc0);
+}
+
+TEST_CASE("shuffles of segments, with sources out of range or inactive") {
+  const auto shuffle = [](uint8_t mode, uint32_t b, uint32_t width, uint32_t active) {
+    TestContext ctx;
+    ctx.activate({active});
+    for (unsigned lane = 0; lane < 32; ++lane) {
+      ctx.reg32(1)[lane] = lane;
+      ctx.reg32(0)[lane] = 99;
+    }
+    Insn insn = make("shfl", Type::kB32, {reg(0), reg(1), Operand::immediate(b)});
+    if (width != 0) {
+      insn.operands[insn.operand_count++] = Operand::immediate(width);
+    }
+    insn.mods[0] = mode; // idx, up, down, xor
+    REQUIRE(insn.desc->exec(ctx, insn) == Outcome::kNext);
+    return std::vector<uint32_t>(ctx.reg32(0), ctx.reg32(0) + 32);
+  };
+  // The definition, for every width the hardware has.
+  for (uint32_t width = 0; width <= 32; width += 2) {
+    for (const uint32_t active : {~0u, 0x0ff7fffeu}) {
+      for (const uint32_t b : {0u, 1u, 5u, 16u, 31u, 32u, 0xffffffffu}) {
+        for (uint8_t mode = 0; mode < 4; ++mode) {
+          const std::vector<uint32_t> got = shuffle(mode, b, width, active);
+          for (int64_t lane = 0; lane < 32; ++lane) {
+            const int64_t segment = width == 0 ? 32 : width;
+            const int64_t start = lane - lane % segment;
+            const int64_t end = start + segment;
+            int64_t source = lane;
+            bool fine = true;
+            if (mode == 0) {
+              source = start + b % segment;
+            } else if (mode == 1) {
+              source = lane - b;
+              fine = source >= start;
+            } else if (mode == 2) {
+              source = lane + b;
+              fine = source < end;
+            } else {
+              source = lane ^ b;
+              fine = source < end;
+            }
+            fine = fine && source < 32 && (active >> source & 1) != 0;
+            const bool is_active = (active >> lane & 1) != 0;
+            REQUIRE(got[static_cast<size_t>(lane)] == (!is_active ? 99 : fine ? source : lane));
+          }
+        }
+      }
+    }
+  }
+}
