@@ -133,6 +133,7 @@ struct MachineProfile {
     uint32_t cache_bytes = 0; // insn cache of a core
     uint32_t line_bytes = 0;
     uint32_t insn_bytes = 0;          // one insn in the machine's own code
+    uint32_t ahead_bytes = 0;         // that a miss brings in beyond its line
     uint32_t miss_latency_cycles = 0; // a line that is not in the insn cache
   } fetch;
 
@@ -169,6 +170,7 @@ struct MachineProfile {
     double conflict_cycles = 0;      // latency for each further word that one port must serve
     double line_cycles = 0;          // the load/store pipe, for each line that a load touches
     double fill_cycles = 0;          // the pipe, for each line that comes in
+    uint32_t miss_queue = 0;         // lines that may be under way at once; 0 = unlimited
     double store_cycles = 0;         // the pipe, for each line that a store touches
     uint32_t store_queue_cycles = 0; // how far stores may run ahead of L2
     uint32_t hit_latency_cycles = 0; // a data-cache hit, beyond LOAD's own latency

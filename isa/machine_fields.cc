@@ -54,6 +54,7 @@ constexpr MachineField kFields[] = {
     {"fetch.cache_bytes", [](P& p) -> FieldRef { return &p.fetch.cache_bytes; }, "bytes", 1024, 1e9, nullptr, "insn cache of a core"},
     {"fetch.line_bytes", [](P& p) -> FieldRef { return &p.fetch.line_bytes; }, "bytes", 16, 4096, nullptr, "line of the insn cache, a power of two"},
     {"fetch.insn_bytes", [](P& p) -> FieldRef { return &p.fetch.insn_bytes; }, "bytes", 1, 64, nullptr, "one insn in the machine's own code"},
+    {"fetch.ahead", [](P& p) -> FieldRef { return &p.fetch.ahead_bytes; }, "bytes", 0, 65536, nullptr, "code that a miss brings in beyond its line"},
     {"fetch.miss_latency", [](P& p) -> FieldRef { return &p.fetch.miss_latency_cycles; }, "cycles", 0, kMaxCycles, nullptr, "a line of code that the insn cache lacks; 0 = never waits"},
 
     {"hbm.latency", [](P& p) -> FieldRef { return &p.hbm.latency_cycles; }, "cycles", 0, kMaxCycles, nullptr, "an access that HBM serves, beyond LOAD's latency"},
@@ -84,6 +85,7 @@ constexpr MachineField kFields[] = {
     {"l1.conflict_cycles", [](P& p) -> FieldRef { return &p.l1.conflict_cycles; }, "cycles", 0, 1000, nullptr, "latency for each further word that one port must serve"},
     {"l1.line_cycles", [](P& p) -> FieldRef { return &p.l1.line_cycles; }, "cycles", 0, 1000, nullptr, "the load/store pipe, for each line that a load touches"},
     {"l1.fill_cycles", [](P& p) -> FieldRef { return &p.l1.fill_cycles; }, "cycles", 0, 1000, nullptr, "the load/store pipe, for each line that comes in"},
+    {"l1.miss_queue", [](P& p) -> FieldRef { return &p.l1.miss_queue; }, "lines", 0, 65536, nullptr, "lines of a core that may be under way at once; 0 = unlimited"},
     {"l1.store_cycles", [](P& p) -> FieldRef { return &p.l1.store_cycles; }, "cycles", 0, 1000, nullptr, "the load/store pipe, for each line that a store touches"},
     {"l1.store_queue", [](P& p) -> FieldRef { return &p.l1.store_queue_cycles; }, "cycles", 0, kMaxCycles, nullptr, "how far the stores of a core may run ahead of L2"},
     {"l1.hit_latency", [](P& p) -> FieldRef { return &p.l1.hit_latency_cycles; }, "cycles", 0, kMaxCycles, nullptr, "a data cache hit, beyond LOAD's latency"},

@@ -39,8 +39,8 @@ void MemoryCounters::add(const MemoryCounters& other) {
 
 CoreMemory::CoreMemory(const isa::MachineProfile& machine, SharedMemory& shared)
     : machine_(machine), shared_(shared), cache_(0, 0, CacheTags::Replacement::kLru),
-      pipes_(machine.units.m_pipes), engines_in_(machine.copy.engines_in),
-      engines_out_(machine.copy.engines_out) {
+      pipes_(machine.units.m_pipes), under_way_(machine.l1.miss_queue, 0),
+      engines_in_(machine.copy.engines_in), engines_out_(machine.copy.engines_out) {
   configure(0);
 }
 
@@ -54,14 +54,22 @@ void CoreMemory::configure(uint32_t scratchpad_bytes) {
   }
 }
 
-Arrival CoreMemory::fetch(double now, uint64_t line) {
+Arrival CoreMemory::fetch(double now, double ready, uint64_t line, double& left) {
   const uint32_t line_bytes = machine_.l1.line_bytes;
-  double leaves = now;
-  if (machine_.hbm.bytes_per_cycle_core != 0) {
-    leaves = hbm_path_.reserve(now, line_bytes / machine_.hbm.bytes_per_cycle_core);
+  left = ready;
+  if (!under_way_.empty()) {
+    left = std::max(left, under_way_[next_miss_]);
   }
-  Arrival arrival = shared_.read(leaves, line * line_bytes, line_bytes);
-  arrival.unloaded_cycle -= leaves - now;
+  double leaves = left;
+  if (machine_.hbm.bytes_per_cycle_core != 0) {
+    leaves = hbm_path_.reserve_for(now, left, line_bytes / machine_.hbm.bytes_per_cycle_core);
+  }
+  Arrival arrival = shared_.read(now, leaves, line * line_bytes, line_bytes);
+  arrival.unloaded_cycle -= leaves - ready;
+  if (!under_way_.empty()) {
+    under_way_[next_miss_] = arrival.cycle;
+    next_miss_ = (next_miss_ + 1) % under_way_.size();
+  }
   return arrival;
 }
 
@@ -75,19 +83,21 @@ CoreMemory::load_hbm(double now, const WarpAddresses& access, isa::CacheHint hin
   const double hit = time.latency + (is_cached ? machine_.l1.hit_latency_cycles : 0);
   ResultTime result{base, start + hit, start + hit, StallReason::kCacheMiss};
   unsigned misses = 0;
+  double left = start;
   for (unsigned i = 0; i < lines.count; ++i) {
     const uint64_t line = lines.line[i];
     const std::optional<uint32_t> slot = is_cached ? cache_.touch(line) : std::nullopt;
-    const double looked_up = start + i * machine_.l1.line_cycles;
-    Arrival arrival{looked_up, looked_up};
+    // Hits are looked up one after another; misses follow each other at the pace of the fills.
+    const double reached =
+        start + (i - misses) * machine_.l1.line_cycles + misses * machine_.l1.fill_cycles;
+    Arrival arrival{reached, reached};
     if (slot) {
       ++counters_.cache_hits;
-      const double there = std::max(looked_up, cache_.ready(*slot));
+      const double there = std::max(reached, cache_.ready(*slot));
       arrival = {there, there};
     } else {
-      const double leaves = std::max(looked_up, start + misses * machine_.l1.fill_cycles);
       ++misses;
-      arrival = fetch(leaves, line);
+      arrival = fetch(now, reached, line, left);
       if (is_cached) {
         if (const std::optional<CacheTags::Fill> fill = cache_.fill(line)) {
           cache_.set_ready(fill->slot, arrival.cycle);
@@ -97,9 +107,10 @@ CoreMemory::load_hbm(double now, const WarpAddresses& access, isa::CacheHint hin
     result.unloaded_cycle = std::max(result.unloaded_cycle, arrival.unloaded_cycle + hit);
     result.done_cycle = std::max(result.done_cycle, arrival.cycle + hit);
   }
-  const double occupied = std::max(time.interval, lines.count * machine_.l1.line_cycles) +
-                          misses * machine_.l1.fill_cycles;
+  const double looked_up = (lines.count - misses) * machine_.l1.line_cycles;
+  const double occupied = std::max(time.interval, looked_up) + misses * machine_.l1.fill_cycles;
   port.reserve(now, occupied);
+  hold(port, left); // a full miss queue holds the pipe
   ++counters_.requests;
   counters_.lines += lines.count;
   counters_.cache_misses += misses;
@@ -124,12 +135,13 @@ CoreMemory::store_hbm(double now, const WarpAddresses& access, isa::CacheHint hi
     const double leaves = start + occupied;
     occupied += machine_.l1.store_cycles * beats;
     if (machine_.hbm.bytes_per_cycle_core != 0) {
-      accepted = std::max(
-          accepted,
-          hbm_path_.reserve(leaves, lines.covered_bytes[i] / machine_.hbm.bytes_per_cycle_core));
+      accepted =
+          std::max(accepted,
+                   hbm_path_.reserve_for(
+                       now, leaves, lines.covered_bytes[i] / machine_.hbm.bytes_per_cycle_core));
     }
-    accepted = std::max(accepted,
-                        shared_.write(leaves, lines.line[i] * line_bytes, lines.covered_bytes[i]));
+    accepted = std::max(
+        accepted, shared_.write(now, leaves, lines.line[i] * line_bytes, lines.covered_bytes[i]));
     if (hint == isa::CacheHint::kCached && !cache_.touch(lines.line[i]) && is_whole) {
       if (const std::optional<CacheTags::Fill> fill = cache_.fill(lines.line[i])) {
         cache_.set_ready(fill->slot, leaves);
@@ -137,11 +149,7 @@ CoreMemory::store_hbm(double now, const WarpAddresses& access, isa::CacheHint hi
     }
   }
   port.reserve(now, std::max(time.interval, occupied));
-  const double held = accepted - machine_.l1.store_queue_cycles;
-  if (held > port.next_free()) {
-    port.hold_until(held);
-    held_until_ = std::max(held_until_, held);
-  }
+  hold(port, accepted - machine_.l1.store_queue_cycles);
   ++counters_.requests;
   counters_.lines += lines.count;
   counters_.hbm_request_bytes +=
@@ -185,12 +193,15 @@ double CoreMemory::issue_atomic(double now, const WarpAddresses& access, PipeTim
   return pipe().reserve(now, time.interval);
 }
 
-void CoreMemory::hold_pipe(double cycle) {
-  Server& port = pipe();
+void CoreMemory::hold(Server& port, double cycle) {
   if (cycle > port.next_free()) {
     port.hold_until(cycle);
     held_until_ = std::max(held_until_, cycle);
   }
+}
+
+void CoreMemory::hold_pipe(double cycle) {
+  hold(pipe(), cycle);
 }
 
 void CoreMemory::invalidate(const WarpAddresses& access) {
@@ -233,11 +244,11 @@ ResultTime CoreMemory::copy(double now,
       const uint64_t end = std::min(to, (at / sector + 1) * sector);
       const uint32_t bytes = static_cast<uint32_t>(end - at);
       if (is_in) {
-        const Arrival arrival = shared_.read(now, at, bytes);
+        const Arrival arrival = shared_.read(now, now, at, bytes);
         last = std::max(last, arrival.cycle);
         memory_latency = std::max(memory_latency, arrival.unloaded_cycle - now);
       } else {
-        last = std::max(last, shared_.write(now, at, bytes));
+        last = std::max(last, shared_.write(now, now, at, bytes));
       }
       at = end;
     }

@@ -79,7 +79,7 @@ public:
 
   /// When a load/store pipe is free for the next warp.
   [[nodiscard]] double pipe_free_cycle() const { return pipe_const().next_free(); }
-  /// Until when stores that L2 has not taken hold the pipes; later than that they are just busy.
+  /// Until when a full queue behind them holds the pipes; later than that they are just busy.
   [[nodiscard]] double held_until() const { return held_until_; }
   [[nodiscard]] double pipe_busy_cycles() const;
   [[nodiscard]] double copy_busy_cycles() const;
@@ -89,8 +89,10 @@ public:
   [[nodiscard]] const MemoryCounters& counters() const { return counters_; }
 
 private:
-  Arrival fetch(double now, uint64_t line);
+  /// Brings in a line whose request is ready at `ready`; `left` is when it could leave.
+  Arrival fetch(double now, double ready, uint64_t line, double& left);
   [[nodiscard]] const Server& pipe_const() const;
+  void hold(Server& port, double cycle);
   Server& pipe() { return const_cast<Server&>(pipe_const()); }
 
   const isa::MachineProfile& machine_;
@@ -100,6 +102,8 @@ private:
   uint32_t cache_begin_ = 0;
   std::vector<Server> pipes_;
   double held_until_ = 0;
+  std::vector<double> under_way_; // ring: when the latest misses come back
+  size_t next_miss_ = 0;
   Server hbm_path_; // this core's own share of the way to memory
   std::vector<Server> engines_in_;
   std::vector<Server> engines_out_;

@@ -51,7 +51,8 @@ CoreModel::CoreModel(RunState& run, uint32_t core)
             CacheTags::Replacement::kLru),
       schedulers_(run.machine.warp_schedulers),
       issue_width_(run.machine.issue_warps_per_cycle / run.machine.warp_schedulers),
-      is_round_robin_(run.machine.warp_policy == "round_robin") {
+      is_round_robin_(run.machine.warp_policy == "round_robin"),
+      shares_memory_pipe_(run.machine.units.m_pipes < run.machine.warp_schedulers) {
   const auto counts = pipe_counts(run.machine.units);
   for (unsigned unit = 0; unit < isa::kUnitCount; ++unit) {
     pipes_[unit].resize(counts[unit]);
@@ -95,16 +96,19 @@ uint64_t CoreModel::fetch_ready(uint32_t pc, uint64_t cycle) {
     return cycle;
   }
   const uint64_t line = static_cast<uint64_t>(pc) * fetch.insn_bytes / fetch.line_bytes;
-  std::optional<uint32_t> slot = code_.touch(line);
-  if (!slot) {
-    const std::optional<CacheTags::Fill> fill = code_.fill(line);
-    if (!fill) {
-      return cycle + fetch.miss_latency_cycles;
-    }
-    slot = fill->slot;
-    code_.set_ready(*slot, static_cast<double>(cycle + fetch.miss_latency_cycles));
+  if (const std::optional<uint32_t> slot = code_.touch(line)) {
+    return std::max(cycle, whole_cycle(code_.ready(*slot)));
   }
-  return std::max(cycle, whole_cycle(code_.ready(*slot)));
+  // The line comes with those after it.
+  const uint64_t ready = cycle + fetch.miss_latency_cycles;
+  for (uint64_t next = line; next <= line + fetch.ahead_bytes / fetch.line_bytes; ++next) {
+    if (!code_.find(next)) {
+      if (const std::optional<CacheTags::Fill> fill = code_.fill(next)) {
+        code_.set_ready(fill->slot, static_cast<double>(ready));
+      }
+    }
+  }
+  return ready;
 }
 
 double CoreModel::unit_free(int unit) const {
@@ -266,13 +270,19 @@ bool CoreModel::tick(uint64_t cycle, bool only_one) {
     }
     ++counters_.busy_cycles;
   }
-  for (Scheduler& scheduler : schedulers_) {
+  const size_t count = schedulers_.size();
+  const size_t first = first_scheduler_;
+  for (size_t i = 0; i < count; ++i) {
+    Scheduler& scheduler = schedulers_[(first + i) % count];
     while (scheduler.issued < issue_width_) {
       TimedWarp* warp = pick(scheduler, cycle);
       if (warp == nullptr) {
         break;
       }
       scheduler.issued += warp->is_free ? 0 : 1;
+      if (shares_memory_pipe_ && warp->unit == static_cast<int>(Unit::kM)) {
+        first_scheduler_ = (first + i + 1) % count;
+      }
       issue(*warp, cycle);
       if (only_one || run_.host.wants_stop()) {
         find_next_cycle(cycle);

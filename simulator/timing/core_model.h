@@ -154,6 +154,8 @@ private:
   std::vector<Scheduler> schedulers_;
   uint32_t issue_width_ = 1; // of one scheduler
   bool is_round_robin_ = false;
+  bool shares_memory_pipe_ = false; // of the schedulers: they take turns
+  size_t first_scheduler_ = 0;      // whose turn it is
   uint64_t next_cycle_ = kNever;
   uint64_t ticked_cycle_ = kNever;
   uint32_t next_scheduler_ = 0; // offset for new warps

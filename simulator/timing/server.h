@@ -16,6 +16,11 @@ public:
     busy_ += duration;
     return start;
   }
+  /// The same for a shared path and a request that only leaves its core at `leaves`, later than
+  /// now: it uses up bandwidth from now on, so that requests of others in between need not wait.
+  double reserve_for(double now, double leaves, double duration) {
+    return std::max(leaves, reserve(now, duration));
+  }
   /// Holds the resource until `cycle` without counting it as work.
   void hold_until(double cycle) { next_free_ = std::max(next_free_, cycle); }
   [[nodiscard]] double next_free() const { return next_free_; }

@@ -72,9 +72,9 @@ bool SharedMemory::touch_l2(double now, uint64_t address, bool is_write, uint32_
   return is_hit;
 }
 
-Arrival SharedMemory::read(double now, uint64_t address, uint32_t bytes) {
+Arrival SharedMemory::read(double now, double leaves, uint64_t address, uint32_t bytes) {
   const double path = duration(bytes, machine_.l2.bytes_per_cycle);
-  const double l2_start = l2_path_.reserve(now, path);
+  const double l2_start = l2_path_.reserve_for(now, leaves, path);
   counters_.l2_read_bytes += bytes;
   uint32_t slot = UINT32_MAX;
   if (touch_l2(now, address, false, &slot)) {
@@ -82,32 +82,35 @@ Arrival SharedMemory::read(double now, uint64_t address, uint32_t bytes) {
     // A sector that is still on its way from HBM is not there earlier for a second reader.
     const double there = l2_.ready(slot);
     return {std::max(l2_start + machine_.l2.latency_cycles, there),
-            std::max(now + machine_.l2.latency_cycles, there)};
+            std::max(leaves + machine_.l2.latency_cycles, there)};
   }
   ++counters_.l2_miss_sectors;
   counters_.hbm_read_bytes += bytes;
-  const double hbm_start = hbm_.reserve(now, duration(bytes, machine_.hbm.bytes_per_cycle_total));
+  const double hbm_start =
+      hbm_.reserve_for(now, leaves, duration(bytes, machine_.hbm.bytes_per_cycle_total));
   const Arrival arrival{std::max(hbm_start, l2_start) + machine_.hbm.latency_cycles,
-                        now + machine_.hbm.latency_cycles};
+                        leaves + machine_.hbm.latency_cycles};
   if (slot != UINT32_MAX) {
     l2_.set_ready(slot, std::max(l2_.ready(slot), arrival.cycle));
   }
   return arrival;
 }
 
-double SharedMemory::write(double now, uint64_t address, uint32_t bytes) {
+double SharedMemory::write(double now, double leaves, uint64_t address, uint32_t bytes) {
   const double path = duration(bytes, machine_.l2.bytes_per_cycle);
-  double accepted = l2_path_.reserve(now, path);
+  double accepted = l2_path_.reserve_for(now, leaves, path);
   counters_.l2_write_bytes += bytes;
   if (machine_.l2.writes_per_cycle != 0) {
-    accepted = std::max(accepted, l2_writes_.reserve(now, 1 / machine_.l2.writes_per_cycle));
+    accepted =
+        std::max(accepted, l2_writes_.reserve_for(now, leaves, 1 / machine_.l2.writes_per_cycle));
   }
   uint32_t slot = UINT32_MAX;
   (void)touch_l2(now, address, true, &slot);
   if (slot == UINT32_MAX) {
     counters_.hbm_write_bytes += bytes;
-    accepted =
-        std::max(accepted, hbm_.reserve(now, duration(bytes, machine_.hbm.bytes_per_cycle_total)));
+    accepted = std::max(
+        accepted,
+        hbm_.reserve_for(now, leaves, duration(bytes, machine_.hbm.bytes_per_cycle_total)));
   } else if (machine_.hbm.bytes_per_cycle_total != 0) {
     // L2 takes writes ahead of HBM only as far as it has room for what it must write back.
     accepted = std::max(accepted, hbm_.next_free() - machine_.l1.store_queue_cycles);
@@ -181,8 +184,13 @@ double SharedMemory::start_reduction(double now, const AtomicGroups& groups, uin
   if (queued <= atomic.reduce_queue) {
     return now;
   }
-  // The queue drains at the pace of one chain; a later call sees what is really left.
-  const double pace = atomic.reduce_sector_cycles + atomic.reduce_round_trip_cycles;
+  // The queue drains at the pace of its chain, or of the sector when other cores share it.
+  uint32_t sharing = 0;
+  for (const auto& reduction : reductions_) {
+    sharing += reduction.first.second == groups.group[0].sector ? 1 : 0;
+  }
+  const double pace = std::max(atomic.reduce_sector_cycles + atomic.reduce_round_trip_cycles,
+                               sharing * atomic.reduce_sector_cycles);
   return now + pace * (queued - atomic.reduce_queue);
 }
 
@@ -192,10 +200,10 @@ double SharedMemory::next_event() const {
 
 double SharedMemory::serve(double cycle, Chain& chain) {
   ++counters_.atomic_ops;
-  double start = std::max(cycle, sectors_[chain.sector].next_free());
+  double start = cycle;
   if (machine_.l2.slice_bytes != 0) {
     const uint64_t slice = chain.sector * machine_.l1.sector_bytes / machine_.l2.slice_bytes;
-    start = slices_[slice].reserve(start, machine_.atomic.slice_cycles);
+    start = slices_[slice].reserve(cycle, machine_.atomic.slice_cycles);
   }
   return sectors_[chain.sector].reserve(start, chain.service) + chain.service;
 }

@@ -30,10 +30,10 @@ class SharedMemory {
 public:
   explicit SharedMemory(const isa::MachineProfile& machine);
 
-  /// Reads `bytes` (at most a sector) at the sector's start; `now`: when the request leaves.
-  Arrival read(double now, uint64_t address, uint32_t bytes);
+  /// Reads `bytes` of one sector. `leaves`: when the request leaves its core, at `now` or later.
+  Arrival read(double now, double leaves, uint64_t address, uint32_t bytes);
   /// Accepts a store; returns when L2 (or HBM) has taken it.
-  double write(double now, uint64_t address, uint32_t bytes);
+  double write(double now, double leaves, uint64_t address, uint32_t bytes);
 
   /// Puts a range into L2 without taking time, as an earlier run of the kernel would have.
   void warm(uint64_t address, uint64_t bytes);
