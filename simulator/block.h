@@ -167,6 +167,8 @@ public:
 
   /// Moves the data of pending_copies()[i] and lets warps that waited for it go on.
   void complete_copy(size_t i);
+  /// The block is done: moves what copies are still pending. Launch::retire_block calls it.
+  void finish();
   /// For a block that is kBlocked with no copy pending: who waits where for what.
   Fault deadlock_fault() const;
 
@@ -177,9 +179,6 @@ public:
 
 private:
   friend class BlockContext;
-
-  bool find_span(uint32_t& first, uint32_t& count);
-  BlockStop run_observed(uint64_t budget);
 
   Launch& launch_;
   BlockState state_;

@@ -53,9 +53,10 @@ struct ProgramInsn {
   uint32_t join_pc = isa::kNoReconvergence; // where lanes rejoin that this insn splits
   bool is_guarded = false;
   bool is_block_scoped = false;
-  bool writes_hbm = false; // STORE, ATOM or copy to hbm
-  ResourceSet reads;       // guard, sources, address registers
-  ResourceSet writes;      // destinations
+  bool writes_hbm = false;               // STORE, ATOM or copy to hbm
+  std::array<int8_t, 3> mnk{-1, -1, -1}; // operands with MMA's m, n, k
+  ResourceSet reads;                     // guard, sources, address registers
+  ResourceSet writes;                    // destinations
   /// Broadcast slot of operand i that is a parameter or symbol, kNoBroadcast otherwise.
   std::array<uint32_t, isa::kMaxOperands> slots; // parallel to operands
 };

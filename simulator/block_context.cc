@@ -1,0 +1,413 @@
+// SPDX-License-Identifier: Apache-2.0
+// Running spans: which warps go on together, for how long, and what is written down about it.
+//
+// While warps stand at one pc an insn costs one dispatch for all of them. When a branch sends them
+// apart, they run one after the other to the branch's join (the meeting point) and go on together
+// from there. None of this changes what a race-free program computes; for a racy one the order is a
+// function of the program alone. Warps run at most kSlice insns before others have their turn, so
+// that one that spins on what another must write cannot hold the block.
+#include "simulator/block_context.h"
+
+#include "isa/error.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace pto::sim {
+
+namespace {
+
+constexpr uint64_t kSlice = 4096; // warp insns of one turn while warps are apart
+
+} // namespace
+
+BlockContext::BlockContext(BlockRun& run)
+    : run_(run), state_(run.state_), image_(run.launch_.image()), hbm_(*image_.hbm),
+      insns_(image_.program->insns().data()) {
+  guarded_.resize(image_.warps);
+  addresses_.resize(image_.padded_lanes);
+  pointers_.resize(image_.padded_lanes);
+}
+
+void BlockContext::rebind() {
+  gate_stopped_ = false;
+  span_issued_ = 0;
+  last_allocation_ = nullptr;
+}
+
+void BlockContext::bind_span(uint32_t first, uint32_t count) {
+  first_ = first;
+  count_ = count;
+  lanes_ = count * isa::kWarpLanes;
+  masks_ = state_.masks.data() + first;
+  regs32_ = state_.reg32.data() + size_t{first} * isa::kWarpLanes;
+  regs64_ = state_.reg64.data() + size_t{first} * isa::kWarpLanes;
+  preds_ = state_.preds.data() + first;
+  stride32_ = image_.padded_lanes;
+  stride64_ = image_.padded_lanes;
+  stride_pred_ = image_.warps;
+  span_issued_ = 0;
+}
+
+void BlockContext::measure_span() {
+  uint32_t all = ~0u;
+  span_warps_ = 0;
+  span_lanes_ = 0;
+  span_join_ = isa::kNoReconvergence;
+  joins_differ_ = false;
+  for (uint32_t i = 0; i < count_; ++i) {
+    const uint32_t mask = masks_[i];
+    all &= mask;
+    if (mask == 0) {
+      continue;
+    }
+    ++span_warps_;
+    span_lanes_ += static_cast<uint32_t>(std::popcount(mask));
+    const uint32_t join = state_.warps[first_ + i].join_pc;
+    if (join != isa::kNoReconvergence && join != span_join_) {
+      joins_differ_ = joins_differ_ || span_join_ != isa::kNoReconvergence;
+      span_join_ = join;
+    }
+  }
+  is_full_ = all == ~0u;
+}
+
+bool BlockContext::choose_span() {
+  const uint32_t warps = run_.warp_count();
+  const auto is_open = [&](uint32_t w) {
+    return state_.warps[w].status == WarpStatus::kReady && state_.parked[w] == 0;
+  };
+  uint32_t lowest = warps;
+  for (int attempt = 0; attempt < 2 && lowest == warps; ++attempt) {
+    lowest = 0;
+    while (lowest < warps && !is_open(lowest)) {
+      ++lowest;
+    }
+    if (lowest == warps && state_.meeting_pc != isa::kNoReconvergence) {
+      // All that can have met; the others wait for something else.
+      state_.meeting_pc = isa::kNoReconvergence;
+      std::fill(state_.parked.begin(), state_.parked.end(), uint8_t{0});
+    }
+  }
+  if (lowest == warps) {
+    return false;
+  }
+  // Extends a span from `from` over warps at its pc; warps that are done may lie between.
+  const auto extent = [&](uint32_t from) {
+    uint32_t last = from;
+    for (uint32_t w = from + 1; w < warps; ++w) {
+      if (is_open(w) && state_.warps[w].pc == state_.warps[from].pc) {
+        last = w;
+      } else if (state_.warps[w].status != WarpStatus::kDone) {
+        break;
+      }
+    }
+    return last - from + 1;
+  };
+  uint32_t first = lowest;
+  uint32_t count = extent(first);
+  bool is_whole = true;
+  for (uint32_t w = first + count; w < warps; ++w) {
+    is_whole = is_whole && !is_open(w);
+  }
+  if (!is_whole) { // apart: take turns
+    first = state_.turn < warps ? state_.turn : 0;
+    while (!is_open(first)) {
+      first = first + 1 < warps ? first + 1 : 0;
+    }
+    count = extent(first);
+    state_.turn = first + count;
+  }
+  bind_span(first, count);
+  pc_ = state_.warps[first].pc;
+  measure_span();
+  return true;
+}
+
+BlockStop BlockContext::run(uint64_t budget) {
+  const uint64_t begin = state_.counts.warp_insns;
+  const uint64_t end = budget > UINT64_MAX - begin ? UINT64_MAX : begin + budget;
+  const bool is_observed = observers().wants_insns();
+  while (true) {
+    if (run_.fault_.has_value()) {
+      return BlockStop::kFault;
+    }
+    if (run_.live_warps_ == 0) {
+      return BlockStop::kDone;
+    }
+    if (state_.counts.warp_insns >= end) {
+      return BlockStop::kBudget;
+    }
+    if (!choose_span()) {
+      return BlockStop::kBlocked;
+    }
+    const bool is_apart = span_warps_ < run_.live_warps_;
+    const uint64_t slice_end = state_.counts.warp_insns + kSlice;
+    const uint64_t stop = is_apart ? std::min(end, slice_end) : end;
+    if (is_observed) {
+      run_span_observed(stop);
+    } else {
+      run_span(stop);
+    }
+    if (is_apart && state_.counts.warp_insns >= slice_end &&
+        state_.meeting_pc != isa::kNoReconvergence) {
+      // A long way to the meeting point, or one that needs the parked warps: no longer wait there.
+      state_.meeting_pc = isa::kNoReconvergence;
+      std::fill(state_.parked.begin(), state_.parked.end(), uint8_t{0});
+    }
+  }
+}
+
+bool BlockContext::set_active() {
+  if (insn_->is_guarded) {
+    const isa::Guard guard = insn_->insn.guard;
+    const uint32_t* pred = state_.preds.data() + size_t{guard.pred} * image_.warps + first_;
+    const uint32_t flip = guard.negated ? ~0u : 0u;
+    uint32_t all = ~0u;
+    uint32_t any = 0;
+    uint32_t lanes = 0;
+    for (uint32_t i = 0; i < count_; ++i) {
+      const uint32_t word = masks_[i] & (pred[i] ^ flip);
+      guarded_[i] = word;
+      all &= word;
+      any |= word;
+      lanes += static_cast<uint32_t>(std::popcount(word));
+    }
+    active_ = guarded_.data();
+    all_active_ = all == ~0u;
+    state_.counts.lane_insns += lanes;
+    if (any == 0) {
+      return false;
+    }
+  } else {
+    active_ = masks_;
+    all_active_ = is_full_;
+    state_.counts.lane_insns += span_lanes_;
+  }
+  // Block-scoped insns are warp 0's alone.
+  return !insn_->is_block_scoped || (first_ == 0 && active_[0] != 0);
+}
+
+isa::Outcome BlockContext::execute() {
+  state_.counts.warp_insns += span_warps_;
+  ++span_issued_;
+  return set_active() ? insn_->exec(*this, insn_->insn) : isa::Outcome::kNext;
+}
+
+void BlockContext::flush() {
+  for (uint32_t i = 0; i < count_; ++i) {
+    WarpState& warp = state_.warps[first_ + i];
+    if (!pcs_written_ && masks_[i] != 0) {
+      warp.pc = pc_;
+    }
+    warp.issued += span_issued_;
+  }
+  span_issued_ = 0;
+}
+
+bool BlockContext::reaches_join() const {
+  if (!joins_differ_) {
+    return pc_ == span_join_;
+  }
+  for (uint32_t i = 0; i < count_; ++i) {
+    if (masks_[i] != 0 && state_.warps[first_ + i].join_pc == pc_) {
+      return true;
+    }
+  }
+  return false;
+}
+
+void BlockContext::settle_span() {
+  for (uint32_t i = 0; i < count_; ++i) {
+    if (masks_[i] != 0) {
+      state_.warps[first_ + i].pc = pc_;
+      settle(first_ + i);
+    }
+  }
+  pcs_written_ = true;
+}
+
+bool BlockContext::regroup() {
+  bool found = false;
+  for (uint32_t i = 0; i < count_; ++i) {
+    const WarpState& warp = state_.warps[first_ + i];
+    if (warp.status == WarpStatus::kDone) {
+      continue;
+    }
+    if (warp.status != WarpStatus::kReady || (found && warp.pc != pc_)) {
+      return false;
+    }
+    pc_ = warp.pc;
+    found = true;
+  }
+  if (found) {
+    measure_span();
+  }
+  return found;
+}
+
+void BlockContext::plan_meeting(uint32_t join_pc) {
+  if (state_.meeting_pc == isa::kNoReconvergence && join_pc != isa::kNoReconvergence) {
+    state_.meeting_pc = join_pc;
+    state_.meeting_depth = state_.warps[first_].call_depth;
+  }
+  if (state_.meeting_pc == isa::kNoReconvergence) {
+    return;
+  }
+  for (uint32_t i = 0; i < count_; ++i) {
+    const WarpState& warp = state_.warps[first_ + i];
+    if (warp.status == WarpStatus::kReady && warp.pc == state_.meeting_pc &&
+        warp.call_depth == state_.meeting_depth) {
+      state_.parked[first_ + i] = 1;
+    }
+  }
+}
+
+bool BlockContext::at_meeting() const {
+  return pc_ == state_.meeting_pc && state_.warps[first_].call_depth == state_.meeting_depth;
+}
+
+void BlockContext::run_span(uint64_t end) {
+  is_recording_ = false;
+  pcs_written_ = false;
+  // The slice of a whole span ends with the budget, however far joins are away.
+  while (true) {
+    insn_ = insns_ + pc_;
+    const uint32_t issued_pc = pc_;
+    const isa::Outcome outcome = execute();
+    if (outcome == isa::Outcome::kNext) {
+      ++pc_;
+    } else if (outcome != isa::Outcome::kControl) {
+      break; // blocked or faulted: the warps stay at this insn
+    }
+    // kControl with pcs_written_ false is a jump of all warps alike to pc_.
+    if (!pcs_written_ && reaches_join()) {
+      settle_span();
+    }
+    if (pcs_written_) {
+      if (!regroup()) {
+        plan_meeting(insns_[issued_pc].join_pc);
+        break;
+      }
+      pcs_written_ = false;
+    }
+    if (at_meeting()) {
+      flush();
+      plan_meeting(isa::kNoReconvergence);
+      return;
+    }
+    if (state_.counts.warp_insns >= end) {
+      break;
+    }
+  }
+  flush();
+}
+
+void BlockContext::run_span_observed(uint64_t end) {
+  const uint32_t first = first_;
+  const uint32_t count = count_;
+  while (true) {
+    const uint32_t issued_pc = pc_;
+    for (uint32_t w = first; w < first + count; ++w) {
+      if (state_.warps[w].status != WarpStatus::kReady) {
+        continue; // done
+      }
+      execute_recorded(w);
+      if (run_.fault_.has_value()) {
+        return;
+      }
+    }
+    bind_span(first, count);
+    if (!regroup()) {
+      plan_meeting(insns_[issued_pc].join_pc);
+      return;
+    }
+    if (at_meeting()) {
+      plan_meeting(isa::kNoReconvergence);
+      return;
+    }
+    if (state_.counts.warp_insns >= end) {
+      return;
+    }
+  }
+}
+
+const IssueRecord& BlockContext::step(uint32_t warp) {
+  PTO_CHECK(warp < run_.warp_count() && run_.is_ready(warp) && !run_.fault_.has_value());
+  return execute_recorded(warp);
+}
+
+const IssueRecord& BlockContext::execute_recorded(uint32_t warp) {
+  WarpState& state = state_.warps[warp];
+  bind_span(warp, 1);
+  pc_ = state.pc;
+  insn_ = insns_ + pc_;
+  measure_span();
+  pcs_written_ = false;
+
+  IssueRecord& record = record_;
+  record.insn = &insn_->insn;
+  record.decoded = insn_;
+  record.pc = pc_;
+  record.core = state_.core;
+  record.block = state_.index;
+  record.warp = warp;
+  record.active_mask = masks_[0];
+  record.exec_mask = run_.next_exec_mask(warp);
+  record.issue_index = state.issued;
+  record.passed_over = insn_->is_block_scoped && warp != 0;
+  record.addresses = nullptr;
+  record.access_bytes = 0;
+  record.reads_memory = false;
+  record.writes_memory = false;
+  record.is_atomic = false;
+  record.is_result_read = true;
+  record.is_strided = false;
+  record.l1_count = 0;
+  record.tile = -1;
+  record.copy = nullptr;
+  record.m = record.n = record.k = 0;
+  record.nop_cycles = 0;
+  record.wait_event = -1;
+  record.barrier_id = -1;
+  record.releases_barrier = false;
+  record.taken_mask = 0;
+  record.diverged = false;
+  record.exited_mask = 0;
+
+  const ObserverList& watching = observers();
+  if (watching.wants(kWantsBefore)) {
+    watching.notify(kWantsBefore, [&](Observer& observer) {
+      observer.before_insn(site(warp), record.active_mask, record.exec_mask);
+    });
+  }
+  is_recording_ = true;
+  const isa::Outcome outcome = execute();
+  is_recording_ = false;
+  record.outcome = outcome;
+  if (outcome == isa::Outcome::kNext) {
+    ++pc_;
+  }
+  const bool goes_on = outcome == isa::Outcome::kNext || outcome == isa::Outcome::kControl;
+  if (goes_on && !pcs_written_ && reaches_join()) {
+    settle_span();
+  }
+  flush();
+  record.next_pc = outcome == isa::Outcome::kBlocked ? record.pc + 1 : state.pc;
+  record.next_mask = masks_[0];
+  if (insn_->mnk[0] >= 0 && record.exec_mask != 0 && !record.passed_over) {
+    const auto value = [&](unsigned i) {
+      const isa::Operand& operand = insn_->insn.operand(static_cast<unsigned>(insn_->mnk[i]));
+      return static_cast<uint32_t>(uniform_value(operand, isa::Type::kU32));
+    };
+    record.m = value(0);
+    record.n = value(1);
+    record.k = value(2);
+  }
+  if (outcome != isa::Outcome::kFault && watching.wants(kWantsIssue)) {
+    watching.notify(kWantsIssue, [&](Observer& observer) { observer.after_insn(run_, record); });
+  }
+  return record;
+}
+
+} // namespace pto::sim

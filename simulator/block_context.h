@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+// The engine proper: what ExecContext means for one block. Private to the simulator.
+//
+// A *span* is a range of warps that stand at one pc. exec functions run once a span; the pcs of its
+// warps are kept in pc_ alone until the span ends or control flow makes them differ (flush()).
+#pragma once
+
+#include "isa/exec_context.h"
+#include "simulator/block.h"
+#include "simulator/issue_record.h"
+#include "simulator/launch.h"
+#include "simulator/program.h"
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace pto::sim {
+
+/// Watches hbm accesses of one worker (parallel.cc). Each call comes before the access; false stops
+/// the block at once, without the access.
+class AccessGate {
+public:
+  virtual ~AccessGate() = default;
+  virtual bool may_read(const Allocation& allocation, uint64_t offset, uint64_t bytes) = 0;
+  virtual bool may_write(const Allocation& allocation, uint64_t offset, uint64_t bytes) = 0;
+};
+
+class BlockContext final : public isa::ExecContext {
+public:
+  explicit BlockContext(BlockRun& run);
+
+  /// After the block's state was replaced.
+  void rebind();
+  void set_gate(AccessGate* gate) { gate_ = gate; }
+  bool was_stopped_by_gate() const { return gate_stopped_; }
+
+  const IssueRecord& step(uint32_t warp);
+  BlockStop run(uint64_t budget);
+  void complete_copy(size_t i, bool forced);
+  void complete_all_copies(bool forced);
+
+  // ------------------------------------------------ ExecContext
+  uint64_t uniform_value(const isa::Operand& operand, isa::Type type) override;
+  isa::Outcome read_special(isa::Special special, const isa::Operand& dst) override;
+  isa::Outcome
+  load(const isa::Operand& mem, const isa::MemAccess& access, const isa::Operand& dst) override;
+  isa::Outcome
+  store(const isa::Operand& mem, const isa::MemAccess& access, const isa::Operand& src) override;
+  isa::Outcome atomic(const isa::Operand& mem,
+                      isa::Type type,
+                      isa::AtomicFn fn,
+                      const isa::Operand& dst,
+                      const isa::Operand& a,
+                      const isa::Operand* b) override;
+  isa::Outcome cache(isa::CacheOp op, const isa::Operand* mem) override;
+  isa::Outcome fence(isa::FenceScope scope) override;
+  uint8_t*
+  l1_range(const isa::Operand& operand, uint64_t size_bytes, bool reads, bool writes) override;
+  uint64_t tile_bytes(const isa::Operand& tile) override;
+  isa::Outcome alloc_tile(const isa::Operand& tile, uint64_t size_bytes) override;
+  isa::Outcome free_tile(const isa::Operand& tile) override;
+  isa::Outcome start_copy(isa::CopyDirection direction,
+                          const isa::Operand& l1,
+                          const isa::Operand& hbm,
+                          const isa::CopyShape& shape,
+                          const isa::Operand* event) override;
+  isa::Outcome wait_event(unsigned event) override;
+  isa::Outcome wait_all() override;
+  isa::Outcome branch(uint32_t target_pc) override;
+  isa::Outcome call(uint32_t target_pc) override;
+  isa::Outcome ret() override;
+  isa::Outcome exit_lanes() override;
+  isa::Outcome barrier_warp() override;
+  isa::Outcome barrier_block(unsigned id) override;
+  isa::Outcome nop(uint32_t cycles) override;
+  isa::Outcome print(const isa::Insn& insn) override;
+  isa::Outcome trap(uint32_t code) override;
+  isa::Outcome fault(std::string_view what) override;
+
+private:
+  const uint32_t* broadcast32(const isa::Operand& operand) override;
+  const uint64_t* broadcast64(const isa::Operand& operand) override;
+
+  // ------------------------------------------------ spans (block_context.cc)
+  bool choose_span();
+  void bind_span(uint32_t first, uint32_t count);
+  void measure_span();
+  void run_span(uint64_t end);
+  void run_span_observed(uint64_t end);
+  /// Executes insn_ at pc_ for the span; guard and scope applied. False: nothing to execute.
+  bool set_active();
+  isa::Outcome execute();
+  const IssueRecord& execute_recorded(uint32_t warp);
+  /// Writes pc_ and the issue counts back to the warps.
+  void flush();
+  /// After control flow: true if the span's warps still stand at one pc (now pc_).
+  bool regroup();
+  bool reaches_join() const;
+  void settle_span();
+  void plan_meeting(uint32_t join_pc);
+  bool at_meeting() const;
+
+  // ------------------------------------------------ control (block_control.cc)
+  /// Drops parts of the warp that are empty or have reached their join.
+  void settle(uint32_t warp);
+  void pop_part(uint32_t warp);
+  void push_part(uint32_t warp, uint32_t pc, uint32_t join_pc, uint32_t mask, bool is_call_base);
+  void split(uint32_t warp, uint32_t taken, uint32_t target_pc);
+  void finish_warp(uint32_t warp);
+  void release_barrier_if_full();
+  bool is_barrier_full(uint32_t& id) const;
+  isa::Outcome wait(int event);
+  bool has_pending(int event) const;
+  void wake_waiters();
+
+  // ------------------------------------------------ memory (block_memory.cc)
+  /// How the addresses of a memory operand come about.
+  struct AddressForm {
+    bool is_uniform_base = true;
+    uint64_t base = 0;                // with the offset
+    const uint64_t* base64 = nullptr; // d register
+    const uint32_t* base32 = nullptr; // r register
+    const uint32_t* index = nullptr;
+    unsigned scale_log2 = 0;
+  };
+  /// One lane's access, checked: what to do with the lanes of the span.
+  struct Lanes {
+    bool is_contiguous = false; // lane i at host + i * element bytes, for lanes that act
+    uint8_t* host = nullptr;    // of lane 0 (contiguous) or of address `origin`
+    uint64_t origin = 0;        // addresses_[i] - origin is the offset from host
+    bool is_scattered = false;  // over several allocations: pointers_[i]
+  };
+  bool resolve(const isa::Operand& mem, AddressForm& form);
+  void fill_addresses(const AddressForm& form);
+  bool plan_lanes(const isa::Operand& mem,
+                  uint32_t element_bytes,
+                  uint32_t count,
+                  bool reads,
+                  bool writes,
+                  Lanes& lanes);
+  bool try_contiguous(const AddressForm& form,
+                      isa::Space space,
+                      uint32_t element_bytes,
+                      bool reads,
+                      bool writes,
+                      Lanes& lanes);
+  bool plan_gather(isa::Space space, uint32_t access_bytes, bool reads, bool writes, Lanes& lanes);
+  bool check_lanes(isa::Space space, uint32_t access_bytes, bool writes);
+  uint8_t* range_host(isa::Space space, uint64_t address, uint64_t bytes);
+  bool pass_hooks(uint64_t address, uint64_t bytes, bool reads, bool writes);
+  void record_access(const isa::Operand& mem,
+                     const AddressForm& form,
+                     uint32_t element_bytes,
+                     uint32_t count,
+                     bool reads,
+                     bool writes);
+  uint8_t* lane_host(const Lanes& lanes, unsigned lane, uint32_t element_bytes) const;
+  uint64_t l1_offset(const isa::Operand& operand, uint64_t& limit, bool& ok);
+  void move_copy(const CopyRecord& copy);
+  isa::Outcome address_fault(isa::Space space, unsigned lane, uint32_t access_bytes);
+
+  // ------------------------------------------------ faults and events
+  Fault make_fault(FaultKind kind, std::string message) const;
+  isa::Outcome raise(Fault fault);
+  unsigned lowest_lane() const; // active lane of the span
+  EventSite site(uint32_t warp) const { return {run_, warp, pc_}; }
+  const ObserverList& observers() const { return run_.launch_.observers(); }
+
+  friend class BlockRun;
+
+  BlockRun& run_;
+  BlockState& state_;
+  const LaunchImage& image_;
+  Hbm& hbm_;
+  AccessGate* gate_ = nullptr;
+  bool gate_stopped_ = false;
+  const ProgramInsn* insns_ = nullptr;
+
+  // The span.
+  uint32_t first_ = 0;
+  uint32_t count_ = 0;
+  uint32_t pc_ = 0;
+  const ProgramInsn* insn_ = nullptr;
+  uint32_t* masks_ = nullptr;                  // of the span's warps
+  bool is_full_ = false;                       // every lane of the span is active
+  uint32_t span_warps_ = 0;                    // with an active lane
+  uint32_t span_lanes_ = 0;                    // active
+  uint64_t span_issued_ = 0;                   // insns not yet added to WarpState::issued
+  uint32_t span_join_ = isa::kNoReconvergence; // the join of every diverged warp
+  bool joins_differ_ = false;
+  bool pcs_written_ = false;      // control flow has set WarpState::pc of the span
+  std::vector<uint32_t> guarded_; // active words of a guarded insn
+
+  // Recording.
+  bool is_recording_ = false;
+  IssueRecord record_;
+  std::array<uint64_t, isa::kWarpLanes> record_addresses_{};
+  CopyRecord record_copy_;
+
+  // Scratch for memory accesses and rare broadcasts.
+  std::vector<uint64_t> addresses_;
+  std::vector<uint8_t*> pointers_;
+  std::array<std::vector<uint32_t>, isa::kMaxOperands> spare32_;
+  std::array<std::vector<uint64_t>, isa::kMaxOperands> spare64_;
+  const Allocation* last_allocation_ = nullptr;
+};
+
+/// Calls act(lane) for every set bit of the words, ascending.
+template <class Act> inline void for_each_lane(const uint32_t* words, unsigned warps, Act&& act) {
+  for (unsigned w = 0; w < warps; ++w) {
+    uint32_t word = words[w];
+    const unsigned base = w * isa::kWarpLanes;
+    if (word == ~0u) {
+      for (unsigned i = 0; i < isa::kWarpLanes; ++i) {
+        act(base + i);
+      }
+      continue;
+    }
+    while (word != 0) {
+      act(base + static_cast<unsigned>(__builtin_ctz(word)));
+      word &= word - 1;
+    }
+  }
+}
+
+} // namespace pto::sim

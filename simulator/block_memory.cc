@@ -1,0 +1,563 @@
+// SPDX-License-Identifier: Apache-2.0
+// Loads, stores and atomics of a span.
+//
+// Two paths. If neighbouring lanes access neighbouring elements (one parameter, symbol or tile plus
+// a unit-stride index) the whole span is one range: bounds and alignment are proven once, and the
+// data move as a block. Otherwise addresses are computed lane by lane; if their minimum and maximum
+// lie in one allocation that proves all, else each lane is looked up by itself. Nothing has moved
+// when a fault is found: the insn has no effect.
+#include "simulator/block_context.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+namespace pto::sim {
+
+using isa::Outcome;
+using isa::Space;
+
+namespace {
+
+/// Calls act(element, register value) with the C++ types of a memory element and its register.
+template <class Act> void with_element(isa::Type type, Act&& act) {
+  const unsigned bits = isa::bits(type);
+  if (bits == 32) {
+    act(uint32_t{}, uint32_t{});
+  } else if (bits == 64) {
+    act(uint64_t{}, uint64_t{});
+  } else if (bits == 16 && isa::is_signed(type)) {
+    act(int16_t{}, uint32_t{});
+  } else if (bits == 16) {
+    act(uint16_t{}, uint32_t{});
+  } else if (isa::is_signed(type)) {
+    act(int8_t{}, uint32_t{});
+  } else {
+    act(uint8_t{}, uint32_t{});
+  }
+}
+
+template <class Element, class Value> Value load_element(const uint8_t* host) {
+  Element element;
+  std::memcpy(&element, host, sizeof element);
+  return static_cast<Value>(element);
+}
+
+template <class Element, class Value> void store_element(uint8_t* host, Value value) {
+  const auto element = static_cast<Element>(value);
+  std::memcpy(host, &element, sizeof element);
+}
+
+template <class Element, class Value>
+void load_block(Value* __restrict dst, const uint8_t* __restrict host, unsigned lanes) {
+  for (unsigned i = 0; i < lanes; ++i) {
+    dst[i] = load_element<Element, Value>(host + i * sizeof(Element));
+  }
+}
+
+template <class Element, class Value>
+void store_block(uint8_t* __restrict host, const Value* __restrict src, unsigned lanes) {
+  for (unsigned i = 0; i < lanes; ++i) {
+    store_element<Element>(host + i * sizeof(Element), src[i]);
+  }
+}
+
+bool has_unit_stride(const uint32_t* index, unsigned lanes) {
+  const uint32_t first = index[0];
+  uint32_t differs = 0;
+  for (unsigned i = 0; i < lanes; ++i) {
+    differs |= (index[i] - i) ^ first;
+  }
+  return differs == 0;
+}
+
+} // namespace
+
+// ---------------------------------------------------------------- addresses
+
+bool BlockContext::resolve(const isa::Operand& operand, AddressForm& form) {
+  const isa::MemRef mem = operand.mem();
+  form.base = static_cast<uint64_t>(int64_t{mem.offset});
+  if (mem.index_reg != isa::kNoIndexReg) {
+    form.index = reg32(mem.index_reg);
+    form.scale_log2 = mem.scale_log2;
+  }
+  if (mem.base == isa::BaseKind::kParam) {
+    form.base += image_.params[mem.base_index];
+    last_allocation_ = image_.param_allocation[mem.base_index];
+  } else if (mem.base == isa::BaseKind::kSymbol) {
+    form.base += image_.program->object().symbols[mem.base_index].offset;
+  } else if (mem.base == isa::BaseKind::kTile) {
+    const TileState& tile = state_.tiles[mem.base_index];
+    if (!tile.is_live) {
+      raise(make_fault(FaultKind::kTile,
+                       fmt::format("t{} holds no tile: alloc_local it first, in warp 0, with a "
+                                   "barrier_block before other warps use it",
+                                   mem.base_index)));
+      return false;
+    }
+    form.base += tile.offset;
+  } else if (mem.base == isa::BaseKind::kReg) {
+    form.is_uniform_base = false;
+    if (mem.space == Space::kHbm) {
+      form.base64 = reg64(mem.base_index);
+    } else {
+      form.base32 = reg32(mem.base_index);
+    }
+  }
+  return true;
+}
+
+void BlockContext::fill_addresses(const AddressForm& form) {
+  uint64_t* __restrict to = addresses_.data();
+  const uint64_t base = form.base;
+  if (form.base64 != nullptr) {
+    for (unsigned i = 0; i < lanes_; ++i) {
+      to[i] = base + form.base64[i];
+    }
+  } else if (form.base32 != nullptr) {
+    for (unsigned i = 0; i < lanes_; ++i) {
+      to[i] = base + form.base32[i];
+    }
+  } else {
+    std::fill_n(to, lanes_, base);
+  }
+  if (form.index != nullptr) {
+    const unsigned scale = form.scale_log2;
+    for (unsigned i = 0; i < lanes_; ++i) {
+      to[i] += static_cast<uint64_t>(int64_t{static_cast<int32_t>(form.index[i])}) << scale;
+    }
+  }
+}
+
+uint8_t* BlockContext::range_host(Space space, uint64_t address, uint64_t bytes) {
+  if (space == Space::kHbm) {
+    if (last_allocation_ == nullptr || !last_allocation_->holds(address, bytes)) {
+      last_allocation_ = hbm_.find(address);
+      if (last_allocation_ == nullptr || !last_allocation_->holds(address, bytes)) {
+        return nullptr;
+      }
+    }
+    return last_allocation_->host + (address - last_allocation_->base);
+  }
+  if (space == Space::kL1) {
+    return state_.scratchpad.holds(address, bytes) ? state_.scratchpad.data() + address : nullptr;
+  }
+  // Constants are only read; the cast serves one signature for all spaces.
+  const std::vector<uint8_t>& data = image_.program->object().const_data;
+  return address <= data.size() && bytes <= data.size() - address
+             ? const_cast<uint8_t*>(data.data()) + address
+             : nullptr;
+}
+
+bool BlockContext::pass_hooks(uint64_t address, uint64_t bytes, bool reads, bool writes) {
+  const Allocation& allocation = *last_allocation_;
+  const uint64_t offset = address - allocation.base;
+  if (gate_ != nullptr) {
+    if ((reads && !gate_->may_read(allocation, offset, bytes)) ||
+        (writes && !gate_->may_write(allocation, offset, bytes))) {
+      gate_stopped_ = true;
+      return false;
+    }
+  }
+  if (writes && hbm_.history() != nullptr) {
+    hbm_.history()->before_write(allocation, offset, bytes);
+  }
+  return true;
+}
+
+// ---------------------------------------------------------------- proving an access
+
+bool BlockContext::plan_lanes(const isa::Operand& mem,
+                              uint32_t element_bytes,
+                              uint32_t count,
+                              bool reads,
+                              bool writes,
+                              Lanes& lanes) {
+  AddressForm form;
+  if (!resolve(mem, form)) {
+    return false;
+  }
+  const Space space = mem.mem().space;
+  if (is_recording_) {
+    record_access(mem, form, element_bytes, count, reads, writes);
+  }
+  if (count == 1 && form.is_uniform_base && form.index != nullptr &&
+      (1u << form.scale_log2) == element_bytes &&
+      try_contiguous(form, space, element_bytes, reads, writes, lanes)) {
+    return !gate_stopped_;
+  }
+  fill_addresses(form);
+  return plan_gather(space, element_bytes * count, reads, writes, lanes);
+}
+
+bool BlockContext::try_contiguous(const AddressForm& form,
+                                  Space space,
+                                  uint32_t element_bytes,
+                                  bool reads,
+                                  bool writes,
+                                  Lanes& lanes) {
+  unsigned low = 0;
+  unsigned high = lanes_ - 1;
+  if (all_active_) {
+    if (!has_unit_stride(form.index, lanes_)) {
+      return false;
+    }
+  } else {
+    unsigned first_word = 0;
+    unsigned last_word = count_ - 1;
+    while (active_[first_word] == 0) {
+      ++first_word;
+    }
+    while (active_[last_word] == 0) {
+      --last_word;
+    }
+    low =
+        first_word * isa::kWarpLanes + static_cast<unsigned>(std::countr_zero(active_[first_word]));
+    high = last_word * isa::kWarpLanes + 31 -
+           static_cast<unsigned>(std::countl_zero(active_[last_word]));
+    const uint32_t origin = form.index[low] - low;
+    uint32_t differs = 0;
+    for_each_lane(active_ + first_word, last_word - first_word + 1, [&](unsigned i) {
+      const unsigned lane = first_word * isa::kWarpLanes + i;
+      differs |= (form.index[lane] - lane) ^ origin;
+    });
+    if (differs != 0) {
+      return false;
+    }
+  }
+  const int64_t first_index = static_cast<int32_t>(form.index[low]);
+  if (static_cast<int32_t>(form.index[high]) - first_index != int64_t{high} - low) {
+    return false; // the index wraps
+  }
+  const uint64_t begin = form.base + (static_cast<uint64_t>(first_index) << form.scale_log2);
+  const uint64_t bytes = uint64_t{high - low + 1} * element_bytes;
+  uint8_t* host = range_host(space, begin, bytes);
+  if (host == nullptr || begin % element_bytes != 0) {
+    return false; // the other path says exactly what is wrong
+  }
+  if (space == Space::kHbm && (gate_ != nullptr || (writes && hbm_.history() != nullptr)) &&
+      !pass_hooks(begin, bytes, reads, writes)) {
+    return true;
+  }
+  lanes.is_contiguous = true;
+  lanes.host = host - size_t{low} * element_bytes;
+  return true;
+}
+
+bool BlockContext::plan_gather(
+    Space space, uint32_t access_bytes, bool reads, bool writes, Lanes& lanes) {
+  uint64_t lowest = UINT64_MAX;
+  uint64_t highest = 0;
+  uint64_t bits = 0;
+  const uint64_t* addresses = addresses_.data();
+  if (all_active_) {
+    for (unsigned i = 0; i < lanes_; ++i) {
+      lowest = std::min(lowest, addresses[i]);
+      highest = std::max(highest, addresses[i]);
+      bits |= addresses[i];
+    }
+  } else {
+    for_each_lane(active_, count_, [&](unsigned i) {
+      lowest = std::min(lowest, addresses[i]);
+      highest = std::max(highest, addresses[i]);
+      bits |= addresses[i];
+    });
+  }
+  const uint64_t bytes = highest - lowest + access_bytes;
+  uint8_t* host = bytes < access_bytes ? nullptr : range_host(space, lowest, bytes);
+  if (host != nullptr && (bits & (access_bytes - 1)) == 0) {
+    lanes.host = host;
+    lanes.origin = lowest;
+  } else {
+    if (!check_lanes(space, access_bytes, writes)) {
+      return false;
+    }
+    lanes.is_scattered = true;
+  }
+  if (space == Space::kHbm && (gate_ != nullptr || (writes && hbm_.history() != nullptr))) {
+    bool passed = true;
+    for_each_lane(active_, count_, [&](unsigned i) {
+      if (passed && lanes.is_scattered) {
+        range_host(space, addresses[i], access_bytes);
+      }
+      passed = passed && pass_hooks(addresses[i], access_bytes, reads, writes);
+    });
+    return passed;
+  }
+  return true;
+}
+
+bool BlockContext::check_lanes(Space space, uint32_t access_bytes, bool /*writes*/) {
+  unsigned bad = lanes_;
+  for_each_lane(active_, count_, [&](unsigned i) {
+    pointers_[i] = addresses_[i] % access_bytes == 0
+                       ? range_host(space, addresses_[i], access_bytes)
+                       : nullptr;
+    if (pointers_[i] == nullptr && bad == lanes_) {
+      bad = i;
+    }
+  });
+  if (bad == lanes_) {
+    return true;
+  }
+  address_fault(space, bad, access_bytes);
+  return false;
+}
+
+Outcome BlockContext::address_fault(Space space, unsigned lane, uint32_t access_bytes) {
+  const uint64_t address = addresses_[lane];
+  const bool is_inside = range_host(space, address, access_bytes) != nullptr;
+  FaultKind kind = is_inside ? FaultKind::kMisaligned : FaultKind::kOutOfBounds;
+  std::string where;
+  if (space == Space::kHbm) {
+    where = hbm_.describe(address, access_bytes);
+    if (!is_inside && hbm_.find_freed(address) != nullptr) {
+      kind = FaultKind::kFreed;
+    }
+  } else if (space == Space::kL1) {
+    const uint32_t held = state_.scratchpad.used_bytes();
+    where = fmt::format(
+        "l1[{}]: the block holds {} bytes of scratchpad", static_cast<int64_t>(address), held);
+    if (held == 0) {
+      where += " (no .shared, .tile or alloc_local)";
+    }
+  } else {
+    where = fmt::format("const[{}]: the program has {} bytes of constants",
+                        static_cast<int64_t>(address),
+                        image_.program->object().const_data.size());
+  }
+  const bool writes = insn_->insn.desc->has(isa::kWritesMem);
+  std::string message;
+  if (kind == FaultKind::kMisaligned) {
+    message = fmt::format("{} of {} bytes at {} address {:#x}: expected a multiple of {}",
+                          writes ? "write" : "read",
+                          access_bytes,
+                          isa::name(space),
+                          address,
+                          access_bytes);
+  } else {
+    message =
+        fmt::format("{} of {} bytes at {} {}, {}",
+                    writes ? "write" : "read",
+                    access_bytes,
+                    isa::name(space),
+                    space == Space::kHbm ? fmt::format("address {:#x}", address)
+                                         : fmt::format("offset {}", static_cast<int64_t>(address)),
+                    kind == FaultKind::kFreed ? "in freed memory" : "outside every allocation");
+  }
+  Fault fault = make_fault(kind, std::move(message));
+  const unsigned w = lane / isa::kWarpLanes;
+  fault.warp = first_ + w;
+  fault.lane = static_cast<int>(lane % isa::kWarpLanes);
+  fault.lane_mask = 0;
+  for_each_lane(active_ + w, 1, [&](unsigned i) {
+    if (pointers_[w * isa::kWarpLanes + i] == nullptr) {
+      fault.lane_mask |= 1u << i;
+    }
+  });
+  fault.has_address = true;
+  fault.space = space;
+  fault.address = address;
+  fault.size_bytes = access_bytes;
+  fault.allocation = std::move(where);
+  return raise(std::move(fault));
+}
+
+void BlockContext::record_access(const isa::Operand& mem,
+                                 const AddressForm& form,
+                                 uint32_t element_bytes,
+                                 uint32_t count,
+                                 bool reads,
+                                 bool writes) {
+  fill_addresses(form);
+  std::copy_n(addresses_.data(), isa::kWarpLanes, record_addresses_.data());
+  const uint64_t stride = record_addresses_[1] - record_addresses_[0];
+  uint64_t differs = 0;
+  for (unsigned i = 0; i < isa::kWarpLanes; ++i) {
+    differs |= record_addresses_[i] ^ (record_addresses_[0] + i * stride);
+  }
+  record_.is_strided = differs == 0;
+  record_.stride = static_cast<int64_t>(stride);
+  record_.addresses = record_addresses_.data();
+  record_.space = mem.mem().space;
+  record_.element_bytes = static_cast<uint8_t>(element_bytes);
+  record_.access_bytes = element_bytes * count;
+  record_.reads_memory = reads;
+  record_.writes_memory = writes;
+}
+
+inline uint8_t*
+BlockContext::lane_host(const Lanes& lanes, unsigned lane, uint32_t element_bytes) const {
+  if (lanes.is_contiguous) {
+    return lanes.host + size_t{lane} * element_bytes;
+  }
+  return lanes.is_scattered ? pointers_[lane] : lanes.host + (addresses_[lane] - lanes.origin);
+}
+
+// ---------------------------------------------------------------- the accesses
+
+Outcome
+BlockContext::load(const isa::Operand& mem, const isa::MemAccess& access, const isa::Operand& dst) {
+  const uint32_t element_bytes = isa::size_bytes(access.type);
+  if (is_recording_) {
+    record_.hint = access.hint;
+  }
+  Lanes lanes;
+  if (!plan_lanes(mem, element_bytes, access.count, true, false, lanes)) {
+    return Outcome::kFault;
+  }
+  with_element(access.type, [&](auto element, auto value) {
+    using Element = decltype(element);
+    using Value = decltype(value);
+    for (unsigned j = 0; j < access.count; ++j) {
+      Value* to;
+      if constexpr (sizeof(Value) == 8) {
+        to = reg64(dst.index + j);
+      } else {
+        to = reg32(dst.index + j);
+      }
+      if (lanes.is_contiguous) {
+        if (all_active_) {
+          load_block<Element>(to, lanes.host, lanes_);
+          continue;
+        }
+        for (unsigned w = 0; w < count_; ++w) {
+          const unsigned lane = w * isa::kWarpLanes;
+          if (active_[w] == ~0u) {
+            load_block<Element>(
+                to + lane, lanes.host + size_t{lane} * sizeof(Element), isa::kWarpLanes);
+            continue;
+          }
+          for_each_lane(active_ + w, 1, [&](unsigned i) {
+            to[lane + i] =
+                load_element<Element, Value>(lanes.host + size_t{lane + i} * sizeof(Element));
+          });
+        }
+        continue;
+      }
+      const size_t skip = j * sizeof(Element);
+      if (lanes.is_scattered) {
+        for_each_lane(active_, count_, [&](unsigned i) {
+          to[i] = load_element<Element, Value>(pointers_[i] + skip);
+        });
+      } else {
+        const uint8_t* host = lanes.host + skip;
+        const uint64_t origin = lanes.origin;
+        const uint64_t* addresses = addresses_.data();
+        for_each_lane(active_, count_, [&](unsigned i) {
+          to[i] = load_element<Element, Value>(host + (addresses[i] - origin));
+        });
+      }
+    }
+  });
+  return Outcome::kNext;
+}
+
+Outcome BlockContext::store(const isa::Operand& mem,
+                            const isa::MemAccess& access,
+                            const isa::Operand& src) {
+  const uint32_t element_bytes = isa::size_bytes(access.type);
+  if (is_recording_) {
+    record_.hint = access.hint;
+  }
+  Lanes lanes;
+  if (!plan_lanes(mem, element_bytes, access.count, false, true, lanes)) {
+    return Outcome::kFault;
+  }
+  with_element(access.type, [&](auto element, auto value) {
+    using Element = decltype(element);
+    using Value = decltype(value);
+    for (unsigned j = 0; j < access.count; ++j) {
+      const Value* from;
+      if constexpr (sizeof(Value) == 8) {
+        from = src.kind == isa::OperandKind::kReg64 ? reg64(src.index + j) : source64(src);
+      } else {
+        from = src.kind == isa::OperandKind::kReg32 ? reg32(src.index + j) : source32(src);
+      }
+      if (lanes.is_contiguous) {
+        if (all_active_) {
+          store_block<Element>(lanes.host, from, lanes_);
+          continue;
+        }
+        for (unsigned w = 0; w < count_; ++w) {
+          const unsigned lane = w * isa::kWarpLanes;
+          if (active_[w] == ~0u) {
+            store_block<Element>(
+                lanes.host + size_t{lane} * sizeof(Element), from + lane, isa::kWarpLanes);
+            continue;
+          }
+          for_each_lane(active_ + w, 1, [&](unsigned i) {
+            store_element<Element>(lanes.host + size_t{lane + i} * sizeof(Element), from[lane + i]);
+          });
+        }
+        continue;
+      }
+      const size_t skip = j * sizeof(Element);
+      for_each_lane(active_, count_, [&](unsigned i) {
+        store_element<Element>(lane_host(lanes, i, element_bytes) + skip, from[i]);
+      });
+    }
+  });
+  return Outcome::kNext;
+}
+
+Outcome BlockContext::atomic(const isa::Operand& mem,
+                             isa::Type type,
+                             isa::AtomicFn fn,
+                             const isa::Operand& dst,
+                             const isa::Operand& a,
+                             const isa::Operand* b) {
+  const uint32_t element_bytes = isa::size_bytes(type);
+  const bool has_result = dst.kind != isa::OperandKind::kDiscard;
+  Lanes lanes;
+  if (!plan_lanes(mem, element_bytes, 1, true, true, lanes)) {
+    return Outcome::kFault;
+  }
+  if (is_recording_) {
+    record_.is_atomic = true;
+    record_.is_result_read = has_result;
+  }
+  if (element_bytes == 8) {
+    const uint64_t* first = source64(a);
+    const uint64_t* second = b != nullptr ? source64(*b) : first;
+    uint64_t* old_values = has_result ? reg64(dst.index) : nullptr;
+    for_each_lane(active_, count_, [&](unsigned i) {
+      uint8_t* host = lane_host(lanes, i, element_bytes);
+      const auto old = load_element<uint64_t, uint64_t>(host);
+      store_element<uint64_t>(host, fn(old, first[i], second[i]));
+      if (old_values != nullptr) {
+        old_values[i] = old;
+      }
+    });
+    return Outcome::kNext;
+  }
+  const uint32_t* first = source32(a);
+  const uint32_t* second = b != nullptr ? source32(*b) : first;
+  uint32_t* old_values = has_result ? reg32(dst.index) : nullptr;
+  for_each_lane(active_, count_, [&](unsigned i) {
+    uint8_t* host = lane_host(lanes, i, element_bytes);
+    const auto old = load_element<uint32_t, uint32_t>(host);
+    store_element<uint32_t>(host, static_cast<uint32_t>(fn(old, first[i], second[i])));
+    if (old_values != nullptr) {
+      old_values[i] = old;
+    }
+  });
+  return Outcome::kNext;
+}
+
+Outcome BlockContext::cache(isa::CacheOp op, const isa::Operand* mem) {
+  // Hints about a cache that holds no data of its own here: no address is wrong.
+  if (is_recording_ && mem != nullptr && op != isa::CacheOp::kInvalidateAll) {
+    AddressForm form;
+    if (!resolve(*mem, form)) {
+      return Outcome::kFault;
+    }
+    record_access(*mem, form, 1, 1, false, false);
+  }
+  return Outcome::kNext;
+}
+
+} // namespace pto::sim

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tiles, ranges of scratchpad and asynchronous copies: what block-scoped insns do.
+#include "simulator/block_context.h"
+
+#include <fmt/format.h>
+
+#include <bit>
+#include <cstring>
+
+namespace pto::sim {
+
+using isa::Outcome;
+using isa::Space;
+
+uint64_t BlockContext::uniform_value(const isa::Operand& operand, isa::Type type) {
+  return run_.source_value(operand, type, first_ * isa::kWarpLanes + lowest_lane());
+}
+
+/// Offset of a tile, symbol or l1[...] operand and how far it may reach; `ok` false after a fault.
+uint64_t BlockContext::l1_offset(const isa::Operand& operand, uint64_t& limit, bool& ok) {
+  ok = true;
+  limit = UINT64_MAX;
+  if (operand.kind == isa::OperandKind::kSymbol) {
+    const isa::Symbol& symbol = image_.program->object().symbols[operand.index];
+    limit = symbol.size_bytes;
+    return symbol.offset;
+  }
+  if (operand.kind == isa::OperandKind::kTile) {
+    const TileState& tile = state_.tiles[operand.index];
+    if (!tile.is_live) {
+      ok = false;
+      raise(make_fault(FaultKind::kTile,
+                       fmt::format("t{} holds no tile: alloc_local it first", operand.index)));
+      return 0;
+    }
+    limit = tile.size_bytes;
+    return tile.offset;
+  }
+  AddressForm form;
+  if (!resolve(operand, form)) {
+    ok = false;
+    return 0;
+  }
+  return run_.address(operand, first_ * isa::kWarpLanes + lowest_lane());
+}
+
+uint8_t*
+BlockContext::l1_range(const isa::Operand& operand, uint64_t size_bytes, bool reads, bool writes) {
+  uint64_t limit = 0;
+  bool ok = false;
+  const uint64_t offset = l1_offset(operand, limit, ok);
+  if (!ok) {
+    return nullptr;
+  }
+  if (size_bytes > limit || !state_.scratchpad.holds(offset, size_bytes)) {
+    std::string message =
+        size_bytes > limit
+            ? fmt::format("{} of {} bytes of a tile of {} bytes: make the tile larger or the "
+                          "operation smaller",
+                          writes ? "write" : "read",
+                          size_bytes,
+                          limit)
+            : fmt::format("{} of {} bytes at l1 offset {}, outside every allocation",
+                          writes ? "write" : "read",
+                          size_bytes,
+                          static_cast<int64_t>(offset));
+    Fault fault = make_fault(FaultKind::kOutOfBounds, std::move(message));
+    fault.has_address = true;
+    fault.space = Space::kL1;
+    fault.address = offset;
+    fault.size_bytes = size_bytes;
+    fault.details = state_.scratchpad.map();
+    raise(std::move(fault));
+    return nullptr;
+  }
+  if (is_recording_ && record_.l1_count < record_.l1.size()) {
+    record_.l1[record_.l1_count++] = {
+        .offset = offset, .size_bytes = size_bytes, .reads = reads, .writes = writes};
+  }
+  return state_.scratchpad.data() + offset;
+}
+
+uint64_t BlockContext::tile_bytes(const isa::Operand& tile) {
+  uint64_t limit = 0;
+  bool ok = false;
+  l1_offset(tile, limit, ok);
+  return ok ? limit : 0;
+}
+
+Outcome BlockContext::alloc_tile(const isa::Operand& tile, uint64_t size_bytes) {
+  TileState& state = state_.tiles[tile.index];
+  if (state.is_live) {
+    return raise(make_fault(FaultKind::kTile,
+                            fmt::format("t{} holds a tile of {} bytes already: free_local it "
+                                        "before it is allocated again",
+                                        tile.index,
+                                        state.size_bytes)));
+  }
+  if (size_bytes == 0) {
+    return fault("alloc_local of 0 bytes: a tile has at least one byte");
+  }
+  const std::optional<uint32_t> offset = state_.scratchpad.alloc(size_bytes, tile.index, pc_);
+  if (!offset) {
+    Fault fault =
+        make_fault(FaultKind::kScratchpad,
+                   fmt::format("no room for a tile of {} bytes: {} of {} bytes of scratchpad are "
+                               "held, the largest gap has {}: free tiles or make them smaller",
+                               size_bytes,
+                               state_.scratchpad.used_bytes(),
+                               state_.scratchpad.capacity_bytes(),
+                               state_.scratchpad.largest_gap_bytes()));
+    fault.details = state_.scratchpad.map();
+    return raise(std::move(fault));
+  }
+  state = {.is_live = true, .offset = *offset, .size_bytes = static_cast<uint32_t>(size_bytes)};
+  if (is_recording_) {
+    record_.tile = static_cast<int>(tile.index);
+    record_.l1[record_.l1_count++] = {.offset = *offset, .size_bytes = size_bytes, .writes = true};
+  }
+  if (observers().wants(kWantsTile)) {
+    const ScratchpadSegment segment = *state_.scratchpad.find(*offset);
+    observers().notify(kWantsTile,
+                       [&](Observer& observer) { observer.tile_alloc(site(first_), segment); });
+  }
+  return Outcome::kNext;
+}
+
+Outcome BlockContext::free_tile(const isa::Operand& tile) {
+  TileState& state = state_.tiles[tile.index];
+  if (!state.is_live) {
+    return raise(make_fault(FaultKind::kTile,
+                            fmt::format("free_local of t{}, which holds no tile", tile.index)));
+  }
+  const ScratchpadSegment segment = *state_.scratchpad.find(state.offset);
+  state_.scratchpad.free(state.offset);
+  if (is_recording_) {
+    record_.tile = static_cast<int>(tile.index);
+    record_.l1[record_.l1_count++] = {.offset = state.offset, .size_bytes = state.size_bytes};
+  }
+  state = {};
+  observers().notify(kWantsTile,
+                     [&](Observer& observer) { observer.tile_free(site(first_), segment); });
+  return Outcome::kNext;
+}
+
+// ---------------------------------------------------------------- copies
+
+Outcome BlockContext::start_copy(isa::CopyDirection direction,
+                                 const isa::Operand& l1,
+                                 const isa::Operand& hbm,
+                                 const isa::CopyShape& shape,
+                                 const isa::Operand* event) {
+  CopyRecord copy;
+  copy.direction = direction;
+  copy.shape = shape;
+  copy.event = event != nullptr ? static_cast<int>(event->index) : -1;
+  copy.pc = pc_;
+  copy.hbm_address = run_.address(hbm, first_ * isa::kWarpLanes + lowest_lane());
+  uint64_t limit = 0;
+  bool ok = false;
+  copy.l1_offset = l1_offset(l1, limit, ok);
+  if (!ok) {
+    return Outcome::kFault;
+  }
+  const bool is_in = direction == isa::CopyDirection::kHbmToL1;
+  for (uint32_t row = 0; row < shape.rows && shape.row_bytes != 0; ++row) {
+    const uint64_t l1_row = copy.l1_row(row);
+    const uint64_t hbm_row = copy.hbm_row(row);
+    const uint64_t reach = l1_row - copy.l1_offset;
+    const bool fits_l1 =
+        state_.scratchpad.holds(l1_row, shape.row_bytes) &&
+        (limit == UINT64_MAX || (reach <= limit && shape.row_bytes <= limit - reach));
+    const bool fits_hbm = hbm_.host(hbm_row, shape.row_bytes) != nullptr;
+    if (fits_l1 && fits_hbm) {
+      continue;
+    }
+    const std::string part = shape.rows == 1
+                                 ? fmt::format("copy of {} bytes", shape.row_bytes)
+                                 : fmt::format("row {} ({} bytes) of a copy", row, shape.row_bytes);
+    Fault fault = fits_hbm
+                      ? make_fault(FaultKind::kOutOfBounds,
+                                   limit == UINT64_MAX
+                                       ? fmt::format("{} {} l1 offset {}, outside every allocation",
+                                                     part,
+                                                     is_in ? "to" : "from",
+                                                     static_cast<int64_t>(l1_row))
+                                       : fmt::format("{} {} byte {} of a tile of {} bytes",
+                                                     part,
+                                                     is_in ? "to" : "from",
+                                                     static_cast<int64_t>(reach),
+                                                     limit))
+                      : make_fault(hbm_.find_freed(hbm_row) != nullptr ? FaultKind::kFreed
+                                                                       : FaultKind::kOutOfBounds,
+                                   fmt::format("{} {} hbm address {:#x}, outside every allocation",
+                                               part,
+                                               is_in ? "from" : "to",
+                                               hbm_row));
+    fault.has_address = true;
+    fault.space = fits_hbm ? Space::kL1 : Space::kHbm;
+    fault.address = fits_hbm ? l1_row : hbm_row;
+    fault.size_bytes = shape.row_bytes;
+    if (!fits_hbm) {
+      fault.allocation = hbm_.describe(hbm_row, shape.row_bytes);
+    } else {
+      fault.details = state_.scratchpad.map();
+    }
+    return raise(std::move(fault));
+  }
+  copy.id = state_.copies_started++;
+  if (copy.event >= 0) {
+    state_.events_used |= static_cast<uint8_t>(1u << copy.event);
+  }
+  state_.pending.push_back(copy);
+  if (is_recording_) {
+    record_copy_ = copy;
+    record_.copy = &record_copy_;
+  }
+  observers().notify(kWantsCopy,
+                     [&](Observer& observer) { observer.copy_start(site(first_), copy); });
+  if (run_.launch_.copy_policy() == CopyPolicy::kAtIssue) {
+    complete_copy(state_.pending.size() - 1, false);
+  }
+  return gate_stopped_ ? Outcome::kFault : Outcome::kNext;
+}
+
+void BlockContext::move_copy(const CopyRecord& copy) {
+  const bool is_in = copy.direction == isa::CopyDirection::kHbmToL1;
+  const bool is_watched = gate_ != nullptr || (!is_in && hbm_.history() != nullptr);
+  for (uint32_t row = 0; row < copy.shape.rows && copy.shape.row_bytes != 0; ++row) {
+    const uint64_t address = copy.hbm_row(row);
+    uint8_t* hbm = range_host(Space::kHbm, address, copy.shape.row_bytes);
+    if (is_watched && !pass_hooks(address, copy.shape.row_bytes, is_in, !is_in)) {
+      return;
+    }
+    // A tile may have been freed meanwhile; its bytes stay with the block.
+    uint8_t* l1 = state_.scratchpad.data() + copy.l1_row(row);
+    std::memcpy(is_in ? l1 : hbm, is_in ? hbm : l1, copy.shape.row_bytes);
+  }
+}
+
+void BlockContext::complete_copy(size_t i, bool forced) {
+  const CopyRecord copy = state_.pending[i];
+  move_copy(copy);
+  state_.pending.erase(state_.pending.begin() + static_cast<std::ptrdiff_t>(i));
+  observers().notify(kWantsCopy,
+                     [&](Observer& observer) { observer.copy_complete(run_, copy, forced); });
+}
+
+void BlockContext::complete_all_copies(bool forced) {
+  while (!state_.pending.empty()) {
+    complete_copy(0, forced);
+  }
+}
+
+} // namespace pto::sim

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// Why a block can never go on, in words: who waits where for what, and who could have come.
+#include "simulator/block.h"
+
+#include <fmt/format.h>
+
+#include <bit>
+#include <map>
+#include <tuple>
+
+namespace pto::sim {
+
+namespace {
+
+/// "0-15, 17"
+std::string ranges(uint32_t mask) {
+  std::string text;
+  for (unsigned i = 0; i < isa::kWarpLanes;) {
+    if (((mask >> i) & 1) == 0) {
+      ++i;
+      continue;
+    }
+    unsigned last = i;
+    while (last + 1 < isa::kWarpLanes && ((mask >> (last + 1)) & 1) != 0) {
+      ++last;
+    }
+    text += text.empty() ? "" : ", ";
+    text += i == last ? fmt::format("{}", i) : fmt::format("{}-{}", i, last);
+    i = last + 1;
+  }
+  return text;
+}
+
+std::string list_warps(const std::vector<uint32_t>& warps) {
+  std::string text = warps.size() == 1 ? "warp " : "warps ";
+  for (size_t i = 0; i < warps.size();) {
+    size_t last = i;
+    while (last + 1 < warps.size() && warps[last + 1] == warps[last] + 1) {
+      ++last;
+    }
+    text += i == 0 ? "" : ", ";
+    text += i == last ? fmt::format("{}", warps[i]) : fmt::format("{}-{}", warps[i], warps[last]);
+    i = last + 1;
+  }
+  return text;
+}
+
+/// Lanes of one warp that wait with it at one place.
+struct Group {
+  std::vector<uint32_t> warps;
+};
+
+} // namespace
+
+Fault BlockRun::deadlock_fault() const {
+  const Program& program = launch_.program();
+  // By pc, status, barrier or event, and the lanes that wait and that are missing.
+  using Key = std::tuple<uint32_t, WarpStatus, int, uint32_t, uint32_t>;
+  std::map<Key, Group> groups;
+  uint32_t first_warp = 0;
+  bool has_first = false;
+  for (uint32_t w = 0; w < warp_count(); ++w) {
+    const WarpState& warp = state_.warps[w];
+    if (warp.status == WarpStatus::kDone) {
+      continue;
+    }
+    if (!has_first) {
+      first_warp = w;
+      has_first = true;
+    }
+    const bool is_barrier = warp.status == WarpStatus::kAtBlockBarrier;
+    const uint32_t waiting = is_barrier ? warp.arrived_mask : state_.masks[w];
+    const uint32_t missing = is_barrier ? live_mask(w) & ~waiting : 0;
+    groups[{warp.pc, warp.status, is_barrier ? warp.barrier_id : warp.wait_event, waiting, missing}]
+        .warps.push_back(w);
+  }
+
+  Fault fault;
+  fault.kind = FaultKind::kDeadlock;
+  fault.block = state_.index;
+  fault.core = state_.core;
+  fault.warp = first_warp;
+  fault.pc = has_first ? state_.warps[first_warp].pc : program.entry_pc();
+  fault.loc = program.loc(fault.pc);
+  fault.lane_mask = has_first ? state_.masks[first_warp] : 0;
+
+  std::map<int, uint32_t> barrier_places; // id -> pc
+  bool has_partial = false;
+  for (const auto& [key, group] : groups) {
+    const auto& [pc, status, id, waiting, missing] = key;
+    std::string what = fmt::format("{}", name(status));
+    if (status == WarpStatus::kAtBlockBarrier) {
+      what = fmt::format("at barrier_block {}", id);
+      barrier_places.emplace(id, pc);
+    } else if (status == WarpStatus::kWaitingEvent) {
+      what = fmt::format("for copies of event e{}", id);
+    } else if (status == WarpStatus::kWaitingAll) {
+      what = "for all copies";
+    }
+    const bool is_one = group.warps.size() == 1;
+    fault.details += fmt::format("{} {} {}, {}\n",
+                                 list_warps(group.warps),
+                                 is_one ? "waits" : "wait",
+                                 what,
+                                 program.place(pc));
+    if (missing == 0) {
+      continue;
+    }
+    has_partial = true;
+    fault.details +=
+        fmt::format("  with lanes {} only; lanes {} of the warp", ranges(waiting), ranges(missing));
+    // Where the others stand: the innermost waiting part that holds one of them.
+    const std::vector<StackEntry>& stack = state_.warps[group.warps.front()].stack;
+    uint32_t found = 0;
+    for (size_t i = stack.size(); i-- > 0;) {
+      const uint32_t here = stack[i].mask & missing & ~found;
+      if (here != 0) {
+        fault.details += fmt::format(
+            "{} stand at {}", found == 0 ? "" : ", " + ranges(here), program.place(stack[i].pc));
+        found |= here;
+      }
+    }
+    fault.details += (missing & ~found) == 0
+                         ? " and cannot run before these go on\n"
+                         : " passed over it (guard), and cannot run before these go on\n";
+  }
+  if (barrier_places.size() > 1) {
+    fault.message = fmt::format(
+        "deadlock in block {}: its warps wait at {} different barriers, each for the others: let "
+        "all warps reach the same barrier_block",
+        state_.index,
+        barrier_places.size());
+  } else if (has_partial) {
+    fault.message = fmt::format(
+        "deadlock in block {}: barrier_block in divergent code joins every lane of the block, but "
+        "some lanes of a warp did not come with the others: move it to where all lanes pass",
+        state_.index);
+  } else {
+    fault.message = fmt::format("deadlock in block {}: no warp can go on", state_.index);
+  }
+  return fault;
+}
+
+} // namespace pto::sim

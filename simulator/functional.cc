@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// The functional driver: blocks in order, one at a time as long as they do not take turns.
+#include "simulator/functional.h"
+
+#include "simulator/block.h"
+#include "simulator/run_loop.h"
+
+#include <algorithm>
+#include <deque>
+
+namespace pto::sim {
+
+namespace {
+
+/// Warp insns of one turn of a block. A kernel in which blocks wait for each other pays one turn
+/// for each wait; others never notice.
+constexpr uint64_t kQuantum = uint64_t{1} << 16;
+
+RunResult run_in_order(Launch& launch, const RunOptions& options) {
+  RunLoop loop(launch, options);
+  std::deque<std::unique_ptr<BlockRun>> resident;
+  const uint32_t limit = launch.resident_limit();
+  const uint32_t cores = std::max(1u, launch.machine().profile.cores);
+  while (loop.goes_on()) {
+    // A further block starts only when all resident ones had their turn.
+    std::unique_ptr<BlockRun> block;
+    if (resident.size() < limit && launch.has_next_block()) {
+      block = launch.next_block(static_cast<uint32_t>(launch.blocks_started() % cores));
+    } else if (!resident.empty()) {
+      block = std::move(resident.front());
+      resident.pop_front();
+    } else {
+      break;
+    }
+    const BlockStop stop = loop.run_block(*block, kQuantum);
+    if (stop == BlockStop::kDone) {
+      launch.retire_block(std::move(block));
+    } else if (stop == BlockStop::kBudget) {
+      resident.push_back(std::move(block));
+    } else if (stop == BlockStop::kFault) {
+      loop.end_with(*block->fault());
+      resident.push_back(std::move(block));
+    } else if (!block->pending_copies().empty()) {
+      block->complete_copy(0); // CopyPolicy::kByDriver: nobody else decides
+      resident.push_back(std::move(block));
+    } else {
+      loop.end_with(block->deadlock_fault());
+      resident.push_back(std::move(block));
+    }
+  }
+  for (std::unique_ptr<BlockRun>& block : resident) {
+    launch.retire_block(std::move(block));
+  }
+  return loop.result();
+}
+
+} // namespace
+
+RunResult run_functional(Launch& launch, const RunOptions& options) {
+  launch.set_copy_policy(options.copies);
+  launch.observers().notify(kWantsLaunch,
+                            [&](Observer& observer) { observer.launch_begin(launch); });
+  RunResult result = run_in_order(launch, options);
+  launch.observers().notify(kWantsLaunch,
+                            [&](Observer& observer) { observer.launch_end(launch, result); });
+  return result;
+}
+
+} // namespace pto::sim

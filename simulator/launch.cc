@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: Apache-2.0
+// Checking a launch and building what its blocks share.
+#include "simulator/launch.h"
+
+#include "simulator/block.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace pto::sim {
+
+namespace {
+
+__extension__ using WideProduct = unsigned __int128;
+
+uint64_t extend(uint64_t bits, isa::Type type) {
+  const unsigned width = isa::bits(type);
+  if (width >= 64) {
+    return bits;
+  }
+  const uint64_t mask = (uint64_t{1} << width) - 1;
+  const bool negative = isa::is_signed(type) && ((bits >> (width - 1)) & 1) != 0;
+  return negative ? bits | ~mask : bits & mask;
+}
+
+std::string param_text(const isa::Param& param) {
+  return fmt::format("{} {}", param.is_pointer ? "ptr" : isa::name(param.type), param.name);
+}
+
+bool agrees(const LaunchArg& arg, const isa::Param& param) {
+  if (arg.type == isa::Type::kNone) {
+    return true;
+  }
+  if (arg.is_pointer || param.is_pointer) {
+    return arg.is_pointer == param.is_pointer;
+  }
+  // b types hold anything of their width.
+  return arg.type == param.type || ((isa::is_bits(param.type) || isa::is_bits(arg.type)) &&
+                                    isa::bits(arg.type) == isa::bits(param.type));
+}
+
+} // namespace
+
+std::string_view name(RunStatus status) {
+  static constexpr std::string_view kNames[] = {
+      "completed", "fault", "deadlock", "limit", "interrupted"};
+  return kNames[static_cast<unsigned>(status)];
+}
+
+std::string to_string(const Dim3& dim) {
+  if (dim.z != 1) {
+    return fmt::format("{}x{}x{}", dim.x, dim.y, dim.z);
+  }
+  return dim.y != 1 ? fmt::format("{}x{}", dim.x, dim.y) : fmt::format("{}", dim.x);
+}
+
+Launch::Launch(Machine& machine, std::shared_ptr<const Program> program, LaunchConfig config)
+    : machine_(machine), config_(std::move(config)) {
+  image_.program = std::move(program);
+  image_.hbm = &machine.hbm;
+  image_.profile = &machine.profile;
+  image_.grid = config_.grid;
+  image_.block = config_.block;
+  check_shape();
+  check_registers();
+  check_scratchpad();
+  bind_args();
+  image_.call_depth = machine.profile.call_depth;
+  build_lanes();
+  build_broadcasts();
+}
+
+Launch::~Launch() = default;
+
+void Launch::check_shape() const {
+  const isa::MachineProfile& profile = machine_.profile;
+  const isa::Function& kernel = program().kernel();
+  // The product of three 32-bit extents may not fit 64 bits.
+  const auto product = [](const Dim3& dim) {
+    const auto wide = static_cast<WideProduct>(dim.x) * dim.y * dim.z;
+    return wide > UINT64_MAX ? UINT64_MAX : static_cast<uint64_t>(wide);
+  };
+  const uint64_t lanes = product(config_.block);
+  const std::string shape = to_string(config_.block);
+  if (lanes == 0) {
+    throw LaunchError(LaunchErrorKind::kBlockSize,
+                      fmt::format("block {} has no lanes; each extent must be at least 1", shape));
+  }
+  if (lanes > profile.max_lanes_per_block) {
+    throw LaunchError(
+        LaunchErrorKind::kBlockSize,
+        fmt::format("block {} has {} lanes; machine {} allows {} in a block: use a smaller block",
+                    shape,
+                    lanes,
+                    profile.name,
+                    profile.max_lanes_per_block));
+  }
+  if (kernel.max_lanes != 0 && lanes > kernel.max_lanes) {
+    throw LaunchError(LaunchErrorKind::kBlockSize,
+                      fmt::format("block {} has {} lanes; kernel {} says .maxlanes {}: use a "
+                                  "smaller block or raise .maxlanes",
+                                  shape,
+                                  lanes,
+                                  kernel.name,
+                                  kernel.max_lanes));
+  }
+  const uint64_t blocks = product(config_.grid);
+  if (blocks == 0) {
+    throw LaunchError(LaunchErrorKind::kGridSize,
+                      fmt::format("grid {} has no blocks; each extent must be at least 1",
+                                  to_string(config_.grid)));
+  }
+  if (blocks > profile.max_grid_blocks) {
+    throw LaunchError(
+        LaunchErrorKind::kGridSize,
+        fmt::format("grid {} has {} blocks; machine {} allows {}: let each block do more",
+                    to_string(config_.grid),
+                    blocks,
+                    profile.name,
+                    profile.max_grid_blocks));
+  }
+}
+
+void Launch::check_registers() const {
+  const isa::Function& kernel = program().kernel();
+  const auto lanes = static_cast<uint32_t>(config_.block.total());
+  const std::optional<uint32_t> budget = machine_.profile.registers_per_lane(lanes);
+  if (!budget) {
+    throw LaunchError(LaunchErrorKind::kBlockSize,
+                      fmt::format("machine {} has no register budget for a block of {} lanes",
+                                  machine_.profile.name,
+                                  lanes));
+  }
+  if (kernel.register_use() > *budget) {
+    throw LaunchError(
+        LaunchErrorKind::kRegisterBudget,
+        fmt::format("kernel {} uses {} registers a lane ({} r, {} d of two each); a block of {} "
+                    "lanes on machine {} has {}: use fewer registers or a smaller block",
+                    kernel.name,
+                    kernel.register_use(),
+                    kernel.reg32_count,
+                    kernel.reg64_count,
+                    lanes,
+                    machine_.profile.name,
+                    *budget));
+  }
+}
+
+void Launch::check_scratchpad() const {
+  const isa::Function& kernel = program().kernel();
+  const uint64_t wanted = uint64_t{kernel.l1_bytes} + config_.dynamic_l1_bytes;
+  const uint32_t most = machine_.profile.max_scratchpad_bytes();
+  if (wanted <= most) {
+    return;
+  }
+  std::string map;
+  for (const isa::Symbol& symbol : program().object().symbols) {
+    if (symbol.kind != isa::SymbolKind::kConst &&
+        (symbol.owner == isa::kFileScope || symbol.owner == program().kernel_index())) {
+      map += fmt::format("\n  {:>7}..{:<7} {:>7} bytes  {}",
+                         symbol.offset,
+                         uint64_t{symbol.offset} + symbol.size_bytes - 1,
+                         symbol.size_bytes,
+                         symbol.name);
+    }
+  }
+  if (config_.dynamic_l1_bytes != 0) {
+    map += fmt::format("\n  {:>7}..{:<7} {:>7} bytes  dynamic (of this launch)",
+                       kernel.l1_bytes,
+                       wanted - 1,
+                       config_.dynamic_l1_bytes);
+  }
+  throw LaunchError(
+      LaunchErrorKind::kScratchpad,
+      fmt::format("kernel {} needs {} bytes of scratchpad; machine {} has {} (l1 of {} bytes less "
+                  "what is reserved and the smallest data cache):{}",
+                  kernel.name,
+                  wanted,
+                  machine_.profile.name,
+                  most,
+                  machine_.profile.l1.size_bytes,
+                  map));
+}
+
+void Launch::bind_args() {
+  const isa::Function& kernel = program().kernel();
+  if (config_.args.size() != kernel.params.size()) {
+    std::vector<std::string> wanted;
+    for (const isa::Param& param : kernel.params) {
+      wanted.push_back(param_text(param));
+    }
+    throw LaunchError(LaunchErrorKind::kArgumentCount,
+                      fmt::format("kernel {} takes {} arguments ({}); {} given",
+                                  kernel.name,
+                                  kernel.params.size(),
+                                  fmt::join(wanted, ", "),
+                                  config_.args.size()));
+  }
+  for (size_t i = 0; i < kernel.params.size(); ++i) {
+    const isa::Param& param = kernel.params[i];
+    const LaunchArg& arg = config_.args[i];
+    if (!agrees(arg, param)) {
+      throw LaunchError(LaunchErrorKind::kArgumentType,
+                        fmt::format("argument {} of kernel {} is {}; expected {}",
+                                    i + 1,
+                                    kernel.name,
+                                    arg.is_pointer ? "a buffer" : isa::name(arg.type),
+                                    param_text(param)));
+    }
+    image_.params.push_back(param.is_pointer ? arg.bits : extend(arg.bits, param.type));
+    image_.param_allocation.push_back(param.is_pointer ? machine_.hbm.find(arg.bits) : nullptr);
+  }
+}
+
+void Launch::build_lanes() {
+  image_.lanes = static_cast<uint32_t>(config_.block.total());
+  image_.warps = (image_.lanes + isa::kWarpLanes - 1) / isa::kWarpLanes;
+  image_.padded_lanes = image_.warps * isa::kWarpLanes;
+  image_.static_l1_bytes = program().kernel().l1_bytes + config_.dynamic_l1_bytes;
+  image_.max_l1_bytes = machine_.profile.max_scratchpad_bytes();
+  image_.warp_masks.assign(image_.warps, ~0u);
+  if (image_.lanes % isa::kWarpLanes != 0) {
+    image_.warp_masks.back() = (1u << (image_.lanes % isa::kWarpLanes)) - 1;
+  }
+  for (std::vector<uint32_t>& axis : image_.tid) {
+    axis.resize(image_.padded_lanes);
+  }
+  for (uint32_t lane = 0; lane < image_.padded_lanes; ++lane) {
+    image_.tid[0][lane] = lane % image_.block.x;
+    image_.tid[1][lane] = lane / image_.block.x % image_.block.y;
+    image_.tid[2][lane] = lane / image_.block.x / image_.block.y;
+  }
+  block_count_ = config_.grid.total();
+}
+
+void Launch::build_broadcasts() {
+  const std::vector<BroadcastSlot>& slots = program().broadcast_slots();
+  for (const BroadcastSlot& slot : slots) {
+    const uint64_t value = slot.kind == isa::OperandKind::kImm ? slot.value
+                           : slot.kind == isa::OperandKind::kParam
+                               ? image_.params[slot.value]
+                               : program().object().symbols[slot.value].offset;
+    if (slot.wide) {
+      image_.broadcast_offset.push_back(static_cast<uint32_t>(image_.broadcast64.size()));
+      image_.broadcast64.insert(image_.broadcast64.end(), image_.padded_lanes, value);
+    } else {
+      image_.broadcast_offset.push_back(static_cast<uint32_t>(image_.broadcast32.size()));
+      image_.broadcast32.insert(
+          image_.broadcast32.end(), image_.padded_lanes, static_cast<uint32_t>(value));
+    }
+  }
+}
+
+uint32_t Launch::resident_limit() const {
+  return std::max(1u, machine_.profile.cores * machine_.profile.blocks_per_core);
+}
+
+std::unique_ptr<BlockRun> Launch::make_block() {
+  if (idle_.empty()) {
+    return std::make_unique<BlockRun>(*this);
+  }
+  std::unique_ptr<BlockRun> block = std::move(idle_.back());
+  idle_.pop_back();
+  return block;
+}
+
+std::unique_ptr<BlockRun> Launch::next_block(uint32_t core) {
+  if (!has_next_block()) {
+    return nullptr;
+  }
+  std::unique_ptr<BlockRun> block = make_block();
+  block->start(state_.next_block++, core);
+  observers_.notify(kWantsBlock, [&](Observer& observer) { observer.block_begin(*block); });
+  return block;
+}
+
+void Launch::retire_block(std::unique_ptr<BlockRun> block) {
+  state_.counts.add(block->counts());
+  if (block->is_done()) {
+    observers_.notify(kWantsBlock, [&](Observer& observer) { observer.block_end(*block); });
+    block->finish();
+    ++state_.blocks_done;
+  }
+  idle_.push_back(std::move(block));
+}
+
+void Launch::add_print(PrintLine line) {
+  if (prints_.size() < kMaxPrintLines) {
+    prints_.push_back(std::move(line));
+  } else {
+    prints_truncated_ = true;
+  }
+}
+
+LaunchState Launch::save() const {
+  LaunchState state = state_;
+  state.print_count = prints_.size();
+  return state;
+}
+
+void Launch::restore(const LaunchState& state) {
+  state_ = state;
+  prints_.resize(std::min(prints_.size(), state.print_count));
+}
+
+} // namespace pto::sim

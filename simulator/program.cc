@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+// Working out, once a kernel, what the engine would otherwise work out once an execution.
+#include "simulator/program.h"
+
+#include "isa/error.h"
+#include "isa/print.h"
+#include "isa/suggest.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <unordered_map>
+
+namespace pto::sim {
+
+namespace {
+
+void add_register(ResourceSet& set, const isa::Operand& operand, unsigned count) {
+  for (unsigned i = 0; i < count; ++i) {
+    if (operand.kind == isa::OperandKind::kReg32) {
+      set.add_reg32(operand.index + i);
+    } else if (operand.kind == isa::OperandKind::kReg64) {
+      set.add_reg64(operand.index + i);
+    }
+  }
+}
+
+void add_operand(ProgramInsn& decoded, unsigned i) {
+  const isa::Insn& insn = decoded.insn;
+  const isa::Operand& operand = insn.operand(i);
+  const isa::OperandSpec& spec = isa::spec_of(insn, i);
+  const unsigned count = spec.vector ? isa::vector_count(insn) : 1;
+  if (isa::reads(spec.role)) {
+    add_register(decoded.reads, operand, count);
+  }
+  if (isa::writes(spec.role)) {
+    add_register(decoded.writes, operand, count);
+  }
+  const auto add = [&](auto&& apply) {
+    if (isa::reads(spec.role)) {
+      apply(decoded.reads);
+    }
+    if (isa::writes(spec.role)) {
+      apply(decoded.writes);
+    }
+  };
+  if (operand.kind == isa::OperandKind::kPred) {
+    add([&](ResourceSet& set) { set.preds |= 1u << operand.index; });
+  } else if (operand.kind == isa::OperandKind::kTile) {
+    add([&](ResourceSet& set) { set.tiles |= static_cast<uint16_t>(1u << operand.index); });
+  } else if (operand.kind == isa::OperandKind::kEvent) {
+    // A copy makes its event, a wait needs it.
+    ResourceSet& set = insn.desc->has(isa::kAsync) ? decoded.writes : decoded.reads;
+    set.events |= static_cast<uint8_t>(1u << operand.index);
+  } else if (operand.kind == isa::OperandKind::kMem) {
+    const isa::MemRef mem = operand.mem();
+    if (mem.index_reg != isa::kNoIndexReg) {
+      decoded.reads.add_reg32(mem.index_reg);
+    }
+    if (mem.base == isa::BaseKind::kReg) {
+      if (mem.space == isa::Space::kHbm) {
+        decoded.reads.add_reg64(mem.base_index);
+      } else {
+        decoded.reads.add_reg32(mem.base_index);
+      }
+    } else if (mem.base == isa::BaseKind::kTile) {
+      add([&](ResourceSet& set) { set.tiles |= static_cast<uint16_t>(1u << mem.base_index); });
+    }
+    if (mem.space == isa::Space::kHbm && insn.desc->has(isa::kWritesMem) &&
+        (isa::writes(spec.role) || !insn.desc->has(isa::kAsync))) {
+      decoded.writes_hbm = true;
+    }
+  }
+}
+
+} // namespace
+
+Program::Program(std::shared_ptr<const isa::Object> object, uint32_t kernel)
+    : object_(std::move(object)), kernel_(kernel) {
+  PTO_CHECK(kernel_ < object_->functions.size() && object_->functions[kernel_].is_kernel);
+  insns_.resize(object_->code.size());
+  for (uint32_t pc = 0; pc < insns_.size(); ++pc) {
+    decode(pc);
+  }
+  for (const isa::Function& function : object_->functions) {
+    for (const isa::Reconvergence& point : function.reconvergence) {
+      insns_[point.branch_pc].join_pc = point.join_pc;
+    }
+  }
+  survey();
+}
+
+std::shared_ptr<const Program> Program::find(std::shared_ptr<const isa::Object> object,
+                                             std::string_view kernel,
+                                             std::string& error) {
+  std::vector<std::string> kernels;
+  std::optional<uint32_t> found;
+  for (uint32_t i = 0; i < object->functions.size(); ++i) {
+    const isa::Function& function = object->functions[i];
+    if (function.is_kernel) {
+      kernels.push_back(function.name);
+      if (function.name == kernel || (kernel.empty() && !found)) {
+        found = i;
+      }
+    }
+  }
+  if (kernels.empty()) {
+    error = "the program has no kernel; expected a `.kernel name(...)` ... `.end`";
+    return nullptr;
+  }
+  if (kernel.empty() && kernels.size() > 1) {
+    error = fmt::format(
+        "the program has {} kernels ({}); say which", kernels.size(), fmt::join(kernels, ", "));
+    return nullptr;
+  }
+  if (!found) {
+    error = fmt::format("no kernel '{}'; the program has {}", kernel, fmt::join(kernels, ", "));
+    if (const auto near = isa::nearest_name(kernel, kernels)) {
+      error += fmt::format("; did you mean '{}'?", *near);
+    }
+    return nullptr;
+  }
+  return std::make_shared<const Program>(std::move(object), *found);
+}
+
+void Program::decode(uint32_t pc) {
+  ProgramInsn& decoded = insns_[pc];
+  decoded.insn = object_->code[pc];
+  isa::Insn& insn = decoded.insn;
+  decoded.exec = insn.desc->exec;
+  decoded.is_guarded = insn.guard.present;
+  decoded.is_block_scoped = insn.desc->scope == isa::Scope::kBlock;
+  decoded.slots.fill(kNoBroadcast);
+  if (insn.guard.present) {
+    decoded.reads.preds |= 1u << insn.guard.pred;
+  }
+  for (unsigned i = 0; i < insn.operand_count; ++i) {
+    add_operand(decoded, i);
+    if (insn.desc->unit == isa::Unit::kC) {
+      const size_t letter = std::string_view("mnk").find(isa::spec_of(insn, i).name);
+      if (letter < decoded.mnk.size()) {
+        decoded.mnk[letter] = static_cast<int8_t>(i);
+      }
+    }
+    isa::Operand& operand = insn.operands[i];
+    const isa::Type type = isa::operand_type(insn, i);
+    if (operand.kind == isa::OperandKind::kImm) {
+      // Predicate immediates are read from the bits.
+      operand.index = type == isa::Type::kNone || type == isa::Type::kPred
+                          ? kNoBroadcast
+                          : slot_for(operand.kind, operand.bits, isa::is_wide(type));
+    } else if (operand.kind == isa::OperandKind::kParam ||
+               operand.kind == isa::OperandKind::kSymbol) {
+      if (type != isa::Type::kNone) {
+        decoded.slots[i] = slot_for(operand.kind, operand.index, isa::is_wide(type));
+      }
+    } else if (operand.kind == isa::OperandKind::kSpecial &&
+               static_cast<isa::Special>(operand.index) == isa::Special::kClock) {
+      reads_clock_ = true;
+    }
+  }
+}
+
+uint32_t Program::slot_for(isa::OperandKind kind, uint64_t value, bool wide) {
+  // Programs have few distinct constants, and nothing here runs more than once a program.
+  const size_t searched = std::min<size_t>(slots_.size(), kMaxBroadcastSlots);
+  for (uint32_t i = 0; i < searched; ++i) {
+    if (slots_[i].kind == kind && slots_[i].value == value && slots_[i].wide == wide) {
+      return i;
+    }
+  }
+  if (slots_.size() == kMaxBroadcastSlots) {
+    return kNoBroadcast;
+  }
+  slots_.push_back({.kind = kind, .value = value, .wide = wide});
+  return static_cast<uint32_t>(slots_.size() - 1);
+}
+
+void Program::survey() {
+  std::vector<bool> reached(object_->functions.size(), false);
+  std::vector<uint32_t> work = {kernel_};
+  reached[kernel_] = true;
+  while (!work.empty()) {
+    const isa::Function& function = object_->functions[work.back()];
+    work.pop_back();
+    for (uint32_t pc = function.first_pc; pc < function.first_pc + function.insn_count; ++pc) {
+      const ProgramInsn& decoded = insns_[pc];
+      flags_ |= decoded.insn.desc->flags;
+      for (const ResourceSet* set : {&decoded.reads, &decoded.writes}) {
+        for (uint32_t i = reg32_limit_; i < isa::kReg32Count; ++i) {
+          reg32_limit_ = set->has_reg32(i) ? i + 1 : reg32_limit_;
+        }
+        for (uint32_t i = reg64_limit_; i < isa::kReg64Count; ++i) {
+          reg64_limit_ = set->has_reg64(i) ? i + 1 : reg64_limit_;
+        }
+      }
+      for (unsigned i = 0; i < decoded.insn.operand_count; ++i) {
+        const isa::Operand& operand = decoded.insn.operand(i);
+        if (operand.kind != isa::OperandKind::kLabel || !decoded.insn.desc->has(isa::kCall)) {
+          continue;
+        }
+        for (uint32_t f = 0; f < reached.size(); ++f) {
+          if (!reached[f] && object_->functions[f].contains(static_cast<uint32_t>(operand.bits))) {
+            reached[f] = true;
+            work.push_back(f);
+          }
+        }
+      }
+    }
+  }
+}
+
+isa::SourceLoc Program::loc(uint32_t pc) const {
+  return pc < object_->locs.size() ? object_->locs[pc] : isa::SourceLoc{};
+}
+
+std::string Program::place(uint32_t pc) const {
+  const isa::SourceLoc where = loc(pc);
+  if (where.line == 0 || where.file >= object_->files.size()) {
+    return fmt::format("pc {}", pc);
+  }
+  return fmt::format("{}:{}", object_->files[where.file], where.line);
+}
+
+std::string Program::text(uint32_t pc) const {
+  const isa::Function* function = object_->function_at(pc);
+  return isa::print_insn(object_->code[pc], *object_, function != nullptr ? *function : kernel());
+}
+
+} // namespace pto::sim

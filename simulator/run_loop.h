@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// What drivers share: the limit, the interrupt flag, progress, and the result. Private.
+#pragma once
+
+#include "simulator/block.h"
+#include "simulator/launch.h"
+
+#include <algorithm>
+
+namespace pto::sim {
+
+class RunLoop {
+public:
+  RunLoop(Launch& launch, const RunOptions& options) : launch_(launch), options_(options) {}
+
+  /// Looks at the limit, the interrupt flag and progress; false when the run must end.
+  bool goes_on() {
+    if (result_.status != RunStatus::kCompleted) {
+      return false;
+    }
+    if (options_.interrupt != nullptr && options_.interrupt->load(std::memory_order_relaxed)) {
+      result_.status = RunStatus::kInterrupted;
+      return false;
+    }
+    if (executed_ >= options_.max_insns) {
+      result_.status = RunStatus::kLimit;
+      return false;
+    }
+    if (options_.progress && executed_ - reported_ >= kReportInsns) {
+      reported_ = executed_;
+      options_.progress({.blocks_done = launch_.blocks_done(),
+                         .block_count = launch_.block_count(),
+                         .counts = launch_.ended_counts()});
+    }
+    return true;
+  }
+
+  BlockStop run_block(BlockRun& block, uint64_t quantum) {
+    const uint64_t before = block.counts().warp_insns;
+    const BlockStop stop = block.run(std::min(quantum, options_.max_insns - executed_));
+    executed_ += block.counts().warp_insns - before;
+    return stop;
+  }
+  const IssueRecord& step(BlockRun& block, uint32_t warp) {
+    ++executed_;
+    return block.step(warp);
+  }
+
+  void end_with(Fault fault) {
+    result_.status = fault.kind == FaultKind::kDeadlock ? RunStatus::kDeadlock : RunStatus::kFault;
+    result_.fault = std::move(fault);
+  }
+
+  /// After every resident block was retired.
+  RunResult result() {
+    result_.counts = launch_.ended_counts();
+    result_.blocks_done = launch_.blocks_done();
+    result_.prints = launch_.prints();
+    result_.prints_truncated = launch_.prints_truncated();
+    return std::move(result_);
+  }
+
+private:
+  static constexpr uint64_t kReportInsns = uint64_t{1} << 20;
+
+  Launch& launch_;
+  const RunOptions& options_;
+  RunResult result_;
+  uint64_t executed_ = 0;
+  uint64_t reported_ = 0;
+};
+
+} // namespace pto::sim
