@@ -1,300 +1,255 @@
 // SPDX-License-Identifier: Apache-2.0
-// Basic blocks and post-dominators. The latter by the iteration of Cooper, Harvey and Kennedy ("A
-// simple, fast dominance algorithm") on the reversed graph; no recursion, so a function may have a
-// million insns.
+// Leaders, edges, and the post-dominator tree by Cooper, Harvey and Kennedy's iteration ("A Simple,
+// Fast Dominance Algorithm") on the reversed graph. All walks keep their own stack: a program may
+// have a million blocks in a row.
 #include "assembler/cfg.h"
 
 #include "isa/insn_desc.h"
-#include "isa/print.h"
-
-#include <fmt/format.h>
 
 #include <algorithm>
-#include <utility>
 
 namespace pto::as {
 
-namespace {
-
 using isa::Insn;
 
-uint32_t branch_target(const Insn& insn) {
-  return static_cast<uint32_t>(insn.operands[0].bits);
-}
-
-// A call comes back, so only branches, returns and ends of lanes cut a block.
-bool ends_block(const Insn& insn) {
-  return insn.desc->has(isa::kBranch) || insn.desc->has(isa::kReturn) ||
-         insn.desc->has(isa::kEndsLane);
-}
-
-bool goes_on(const Insn& insn) {
-  return !ends_block(insn) || insn.guard.present;
-}
-
-} // namespace
-
-ControlFlow::ControlFlow(const isa::Object& object, const isa::Function& function)
-    : first_pc_(function.first_pc) {
-  cut_blocks(object, function);
-  link_blocks(object, function);
-  mark_reachable();
-}
-
-void ControlFlow::cut_blocks(const isa::Object& object, const isa::Function& function) {
-  std::vector<bool> leader(function.insn_count, false);
-  if (!leader.empty()) {
-    leader[0] = true;
-  }
-  for (uint32_t i = 0; i < function.insn_count; ++i) {
-    const Insn& insn = object.code[first_pc_ + i];
-    if (insn.desc->has(isa::kBranch)) {
-      leader[branch_target(insn) - first_pc_] = true;
-    }
-    if (ends_block(insn) && i + 1 < function.insn_count) {
-      leader[i + 1] = true;
-    }
-  }
-  block_of_.resize(function.insn_count);
-  for (uint32_t i = 0; i < function.insn_count; ++i) {
-    if (leader[i]) {
-      blocks_.emplace_back();
-      blocks_.back().first_pc = first_pc_ + i;
-    }
-    blocks_.back().end_pc = first_pc_ + i + 1;
-    block_of_[i] = static_cast<uint32_t>(blocks_.size() - 1);
-  }
-}
-
-void ControlFlow::link_blocks(const isa::Object& object, const isa::Function& function) {
-  for (uint32_t b = 0; b < blocks_.size(); ++b) {
-    BasicBlock& block = blocks_[b];
-    const Insn& last = object.code[block.end_pc - 1];
-    if (last.desc->has(isa::kBranch)) {
-      block.successors.push_back(block_of(branch_target(last)));
-    }
-    block.leaves = last.desc->has(isa::kReturn) || last.desc->has(isa::kEndsLane);
-    if (goes_on(last)) {
-      if (block.end_pc < function.first_pc + function.insn_count) {
-        block.successors.push_back(b + 1);
-      } else {
-        block.falls_off = true;
-      }
-    }
-    std::sort(block.successors.begin(), block.successors.end());
-    block.successors.erase(std::unique(block.successors.begin(), block.successors.end()),
-                           block.successors.end());
-  }
-}
-
-void ControlFlow::mark_reachable() {
-  std::vector<uint32_t> open;
-  if (!blocks_.empty()) {
-    blocks_[0].reachable = true;
-    open.push_back(0);
-  }
-  while (!open.empty()) {
-    const uint32_t at = open.back();
-    open.pop_back();
-    for (const uint32_t next : blocks_[at].successors) {
-      if (!blocks_[next].reachable) {
-        blocks_[next].reachable = true;
-        open.push_back(next);
-      }
-    }
-  }
-}
-
 namespace {
 
-// The reversed graph with the virtual exit as its root, numbered in reverse postorder from there.
-class ReversedGraph {
+constexpr uint32_t kUnset = 0xffffffff;
+
+bool ends_path(const Insn& insn) {
+  return insn.desc->has(isa::kEndsLane) || insn.desc->has(isa::kReturn);
+}
+
+bool ends_block(const Insn& insn) {
+  return ends_path(insn) || insn.desc->has(isa::kBranch);
+}
+
+uint32_t target_of(const Insn& insn) {
+  for (unsigned i = 0; i < insn.operand_count; ++i) {
+    if (insn.operands[i].kind == isa::OperandKind::kLabel) {
+      return static_cast<uint32_t>(insn.operands[i].bits);
+    }
+  }
+  return kUnset;
+}
+
+// Postorder of a graph walk that may be continued from further roots.
+template <class Successors> class PostorderWalk {
 public:
-  explicit ReversedGraph(const std::vector<BasicBlock>& blocks)
-      : exit_(static_cast<uint32_t>(blocks.size())), predecessors_(blocks.size() + 1),
-        successors_(blocks.size() + 1), number_(blocks.size() + 1, kUnseen) {
-    for (uint32_t b = 0; b < blocks.size(); ++b) {
-      for (const uint32_t next : blocks[b].successors) {
-        add_edge(b, next);
-      }
-      if (blocks[b].leaves || blocks[b].falls_off) {
-        add_edge(b, exit_);
-      }
-    }
-    visit_from(exit_);
-    // Blocks that cannot leave: an endless loop. Its last block in code order gets an edge to the
-    // exit, until every block has a path.
-    for (uint32_t b = exit_; b-- > 0;) {
-      if (number_[b] == kUnseen) {
-        add_edge(b, exit_);
-        visit_from(b);
-      }
-    }
-    order_roots_last();
-  }
+  PostorderWalk(size_t count, Successors successors)
+      : successors_(std::move(successors)), seen_(count, false) {}
 
-  uint32_t exit() const { return exit_; }
-  const std::vector<uint32_t>& order() const { return order_; } // reverse postorder, exit first
-  const std::vector<uint32_t>& successors(uint32_t node) const { return successors_[node]; }
-  uint32_t number(uint32_t node) const { return number_[node]; }
-
-private:
-  static constexpr uint32_t kUnseen = 0xffffffff;
-
-  void add_edge(uint32_t from, uint32_t to) {
-    successors_[from].push_back(to);
-    predecessors_[to].push_back(from);
-  }
-
-  void visit_from(uint32_t root) {
-    if (number_[root] != kUnseen) {
+  void from(uint32_t root) {
+    if (seen_[root]) {
       return;
     }
-    std::vector<std::pair<uint32_t, size_t>> stack = {{root, 0}};
-    number_[root] = 0;
-    while (!stack.empty()) {
-      auto& [node, edge] = stack.back();
-      if (edge < predecessors_[node].size()) {
-        const uint32_t next = predecessors_[node][edge++];
-        if (number_[next] == kUnseen) {
-          number_[next] = 0;
-          stack.emplace_back(next, 0);
+    seen_[root] = true;
+    stack_.push_back({root, 0});
+    while (!stack_.empty()) {
+      auto& [node, next] = stack_.back();
+      const auto& list = successors_(node);
+      if (next < list.size()) {
+        const uint32_t child = list[next++];
+        if (!seen_[child]) {
+          seen_[child] = true;
+          stack_.push_back({child, 0});
         }
       } else {
-        postorder_.push_back(node);
-        stack.pop_back();
+        order_.push_back(node);
+        stack_.pop_back();
       }
     }
   }
+  [[nodiscard]] bool seen(uint32_t node) const { return seen_[node]; }
+  [[nodiscard]] std::vector<uint32_t>& order() { return order_; }
 
-  // The exit was visited first, so its own postorder number is not the last if endless loops hung
-  // further roots below it; it is moved to the front of the reverse postorder.
-  void order_roots_last() {
-    order_.push_back(exit_);
-    for (size_t i = postorder_.size(); i-- > 0;) {
-      if (postorder_[i] != exit_) {
-        order_.push_back(postorder_[i]);
-      }
-    }
-    for (uint32_t i = 0; i < order_.size(); ++i) {
-      number_[order_[i]] = i;
-    }
-  }
-
-  uint32_t exit_;
-  std::vector<std::vector<uint32_t>> predecessors_;
-  std::vector<std::vector<uint32_t>> successors_;
-  std::vector<uint32_t> number_;
-  std::vector<uint32_t> postorder_;
+private:
+  Successors successors_;
+  std::vector<bool> seen_;
+  std::vector<std::pair<uint32_t, size_t>> stack_;
   std::vector<uint32_t> order_;
+};
+
+struct Successors {
+  const BasicBlock* block;
+  [[nodiscard]] size_t size() const { return block->successor_count; }
+  uint32_t operator[](size_t i) const { return block->successors[i]; }
 };
 
 } // namespace
 
-std::vector<uint32_t> ControlFlow::post_dominators() const {
-  const ReversedGraph graph(blocks_);
-  constexpr uint32_t kUndefined = 0xffffffff;
-  std::vector<uint32_t> idom(blocks_.size() + 1, kUndefined);
-  idom[graph.exit()] = graph.exit();
-  const auto intersect = [&](uint32_t a, uint32_t b) {
-    while (a != b) {
-      while (graph.number(a) > graph.number(b)) {
-        a = idom[a];
+Cfg::Cfg(const isa::Object& object, const isa::Function& function) : first_pc_(function.first_pc) {
+  find_blocks(object, function);
+  connect(object, function);
+  find_order();
+}
+
+void Cfg::find_blocks(const isa::Object& object, const isa::Function& function) {
+  const uint32_t count = function.insn_count;
+  std::vector<bool> leads(count + 1, false);
+  leads[0] = true;
+  for (uint32_t i = 0; i < count; ++i) {
+    const Insn& insn = object.code[first_pc_ + i];
+    if (ends_block(insn)) {
+      leads[i + 1] = true;
+    }
+    if (insn.desc->has(isa::kBranch)) {
+      const uint32_t target = target_of(insn);
+      if (function.contains(target)) {
+        leads[target - first_pc_] = true;
       }
-      while (graph.number(b) > graph.number(a)) {
-        b = idom[b];
+    }
+  }
+  block_of_.resize(count);
+  for (uint32_t i = 0; i < count; ++i) {
+    if (leads[i]) {
+      blocks_.push_back({.first_pc = first_pc_ + i});
+    }
+    block_of_[i] = static_cast<uint32_t>(blocks_.size() - 1);
+    blocks_.back().end_pc = first_pc_ + i + 1;
+  }
+}
+
+void Cfg::connect(const isa::Object& object, const isa::Function& function) {
+  for (uint32_t b = 0; b < blocks_.size(); ++b) {
+    BasicBlock& block = blocks_[b];
+    const Insn& last = object.code[block.end_pc - 1];
+    const auto add = [&](uint32_t successor) {
+      block.successors[block.successor_count++] = successor;
+    };
+    bool goes_on = true;
+    if (last.desc->has(isa::kBranch)) {
+      const uint32_t target = target_of(last);
+      if (function.contains(target)) {
+        add(block_of_[target - first_pc_]);
+      } else {
+        block.runs_off = true; // a label behind the last insn
+      }
+      goes_on = last.guard.present;
+    } else if (ends_path(last)) {
+      block.ends_path = !last.guard.present;
+      goes_on = last.guard.present;
+    }
+    if (goes_on) {
+      if (b + 1 < blocks_.size()) {
+        if (block.successor_count == 0 || block.successors[0] != b + 1) {
+          add(b + 1);
+        }
+      } else {
+        block.runs_off = true;
+      }
+    }
+  }
+}
+
+void Cfg::find_order() {
+  const auto successors = [this](uint32_t node) { return Successors{&blocks_[node]}; };
+  PostorderWalk<decltype(successors)> walk(blocks_.size(), successors);
+  if (!blocks_.empty()) {
+    walk.from(0);
+  }
+  order_ = walk.order();
+  std::reverse(order_.begin(), order_.end());
+  for (const uint32_t b : order_) {
+    blocks_[b].is_reachable = true;
+  }
+  for (uint32_t b = 0; b < blocks_.size(); ++b) {
+    if (!blocks_[b].is_reachable) {
+      order_.push_back(b);
+    }
+  }
+}
+
+std::vector<std::vector<uint32_t>> Cfg::predecessors() const {
+  std::vector<std::vector<uint32_t>> before(blocks_.size());
+  for (uint32_t b = 0; b < blocks_.size(); ++b) {
+    for (unsigned i = 0; i < blocks_[b].successor_count; ++i) {
+      before[blocks_[b].successors[i]].push_back(b);
+    }
+  }
+  return before;
+}
+
+std::vector<uint32_t> Cfg::immediate_post_dominators() const {
+  const auto end = static_cast<uint32_t>(blocks_.size());
+  const std::vector<std::vector<uint32_t>> before = predecessors();
+  const auto predecessors_of = [&](uint32_t node) -> const std::vector<uint32_t>& {
+    return before[node];
+  };
+  PostorderWalk<decltype(predecessors_of)> walk(blocks_.size(), predecessors_of);
+  std::vector<bool> leads_to_end(blocks_.size(), false);
+  for (const uint32_t b : order_) {
+    if (blocks_[b].ends_path || blocks_[b].runs_off) {
+      leads_to_end[b] = true;
+      walk.from(b);
+    }
+  }
+  // What is left can never end: an imaginary way out behind its last block.
+  for (size_t i = order_.size(); i-- > 0;) {
+    if (!walk.seen(order_[i])) {
+      leads_to_end[order_[i]] = true;
+      walk.from(order_[i]);
+    }
+  }
+  std::vector<uint32_t> reverse_postorder = walk.order();
+  std::vector<uint32_t> number(blocks_.size() + 1);
+  for (uint32_t i = 0; i < reverse_postorder.size(); ++i) {
+    number[reverse_postorder[i]] = i;
+  }
+  number[end] = end;
+  std::reverse(reverse_postorder.begin(), reverse_postorder.end());
+
+  std::vector<uint32_t> parent(blocks_.size() + 1, kUnset);
+  parent[end] = end;
+  const auto meet = [&](uint32_t a, uint32_t b) {
+    while (a != b) {
+      while (number[a] < number[b]) {
+        a = parent[a];
+      }
+      while (number[b] < number[a]) {
+        b = parent[b];
       }
     }
     return a;
   };
   for (bool changed = true; changed;) {
     changed = false;
-    for (const uint32_t node : graph.order()) {
-      if (node == graph.exit()) {
-        continue;
-      }
-      uint32_t dominator = kUndefined;
-      for (const uint32_t next : graph.successors(node)) {
-        if (idom[next] != kUndefined) {
-          dominator = dominator == kUndefined ? next : intersect(next, dominator);
+    for (const uint32_t b : reverse_postorder) {
+      uint32_t found = leads_to_end[b] ? end : kUnset;
+      for (unsigned i = 0; i < blocks_[b].successor_count; ++i) {
+        const uint32_t successor = blocks_[b].successors[i];
+        if (parent[successor] != kUnset) {
+          found = found == kUnset ? successor : meet(found, successor);
         }
       }
-      if (dominator != idom[node]) {
-        idom[node] = dominator;
+      if (found != parent[b]) {
+        parent[b] = found;
         changed = true;
       }
     }
   }
-  idom.pop_back();
-  for (uint32_t& dominator : idom) {
-    if (dominator == graph.exit()) {
-      dominator = kVirtualExit;
-    }
-  }
-  return idom;
+  parent.pop_back();
+  return parent;
 }
 
-std::vector<isa::Reconvergence> reconvergence_points(const isa::Object& object,
-                                                     const isa::Function& function) {
-  const ControlFlow flow(object, function);
-  const std::vector<uint32_t> post_dominators = flow.post_dominators();
+std::vector<isa::Reconvergence> Cfg::reconvergence(const isa::Object& object) const {
   std::vector<isa::Reconvergence> points;
-  for (uint32_t b = 0; b < flow.blocks().size(); ++b) {
-    const uint32_t pc = flow.blocks()[b].end_pc - 1;
-    const Insn& last = object.code[pc];
-    if (last.desc->has(isa::kBranch) && last.guard.present) {
+  const auto is_split = [&](const BasicBlock& block) {
+    const Insn& last = object.code[block.end_pc - 1];
+    return last.desc->has(isa::kBranch) && last.guard.present;
+  };
+  if (std::none_of(blocks_.begin(), blocks_.end(), is_split)) {
+    return points;
+  }
+  const std::vector<uint32_t> post_dominators = immediate_post_dominators();
+  for (uint32_t b = 0; b < blocks_.size(); ++b) {
+    if (is_split(blocks_[b])) {
       const uint32_t join = post_dominators[b];
-      points.push_back({.branch_pc = pc,
-                        .join_pc = join == ControlFlow::kVirtualExit
-                                       ? isa::kNoReconvergence
-                                       : flow.blocks()[join].first_pc});
+      points.push_back({blocks_[b].end_pc - 1,
+                        join == blocks_.size() ? isa::kNoReconvergence : blocks_[join].first_pc});
     }
   }
   return points;
-}
-
-std::optional<uint32_t> falls_off_end(const isa::Object& object, const isa::Function& function) {
-  const ControlFlow flow(object, function);
-  for (const BasicBlock& block : flow.blocks()) {
-    if (block.falls_off && block.reachable) {
-      return block.end_pc - 1;
-    }
-  }
-  return std::nullopt;
-}
-
-std::string cfg_dot(const isa::Object& object, const isa::Function& function) {
-  const ControlFlow flow(object, function);
-  const std::vector<uint32_t> post_dominators = flow.post_dominators();
-  std::string out =
-      fmt::format("digraph \"{}\" {{\n  node [shape=box fontname=monospace];\n", function.name);
-  for (uint32_t b = 0; b < flow.blocks().size(); ++b) {
-    const BasicBlock& block = flow.blocks()[b];
-    std::string text;
-    for (const isa::Label& label : function.labels) {
-      if (label.pc == block.first_pc) {
-        text += label.name + ":\\l";
-      }
-    }
-    for (uint32_t pc = block.first_pc; pc < block.end_pc; ++pc) {
-      for (const char c : isa::print_insn(object.code[pc], object, function)) {
-        text += c == '"' || c == '\\' ? fmt::format("\\{}", c) : std::string(1, c);
-      }
-      text += "\\l";
-    }
-    out +=
-        fmt::format("  b{} [label=\"{}\"{}];\n", b, text, block.reachable ? "" : " style=dashed");
-    for (const uint32_t next : block.successors) {
-      out += fmt::format("  b{} -> b{};\n", b, next);
-    }
-    const Insn& last = object.code[block.end_pc - 1];
-    const uint32_t join = post_dominators[b];
-    if (last.desc->has(isa::kBranch) && last.guard.present && join != ControlFlow::kVirtualExit) {
-      out +=
-          fmt::format("  b{} -> b{} [style=dashed constraint=false label=\"rejoin\"];\n", b, join);
-    }
-  }
-  return out + "}\n";
 }
 
 } // namespace pto::as

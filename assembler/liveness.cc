@@ -1,227 +1,271 @@
 // SPDX-License-Identifier: Apache-2.0
-// Data-flow over the basic blocks of assembler/cfg.h: forward for definedness, backward for
-// liveness, with bit sets of all registers.
+// Register sets of insns and functions. Calls share the caller's registers, so a call reads what
+// its callee needs and may write what its callee writes; recursion is met by iterating to a fixed
+// point.
 #include "assembler/liveness.h"
 
-#include "assembler/cfg.h"
-#include "isa/insn_desc.h"
+#include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 namespace pto::as {
 
-namespace {
-
 using isa::Insn;
-using isa::Operand;
 using isa::OperandKind;
 
-void add_address(const isa::MemRef& ref, RegisterSet& reads) {
-  if (ref.base == isa::BaseKind::kReg) {
-    reads.set(ref.space == isa::Space::kHbm ? kFirstReg64 + ref.base_index : ref.base_index);
+RegSet& RegSet::operator|=(const RegSet& other) {
+  for (size_t i = 0; i < words_.size(); ++i) {
+    words_[i] |= other.words_[i];
   }
-  if (ref.index_reg != isa::kNoIndexReg) {
-    reads.set(ref.index_reg);
-  }
+  return *this;
 }
 
-// First bit of a register operand, or RegisterSet().size() if it is none.
-size_t bit_of(const Operand& operand) {
-  switch (operand.kind) {
-  case OperandKind::kReg32:
-    return operand.index;
-  case OperandKind::kReg64:
-    return kFirstReg64 + operand.index;
-  case OperandKind::kPred:
-    return kFirstPred + operand.index;
-  default:
-    return RegisterSet().size();
+RegSet& RegSet::operator&=(const RegSet& other) {
+  for (size_t i = 0; i < words_.size(); ++i) {
+    words_[i] &= other.words_[i];
   }
+  return *this;
 }
 
-RegisterSet all_writes(const isa::Object& object, const isa::Function& function) {
-  RegisterSet writes;
-  for (const isa::Function* reached : reachable_functions(object, function)) {
-    for (uint32_t pc = reached->first_pc; pc < reached->first_pc + reached->insn_count; ++pc) {
-      writes |= register_effects(object.code[pc]).writes;
-    }
+RegSet RegSet::without(const RegSet& other) const {
+  RegSet out = *this;
+  for (size_t i = 0; i < words_.size(); ++i) {
+    out.words_[i] &= ~other.words_[i];
   }
-  return writes;
+  return out;
 }
 
-RegisterSet all_reads(const isa::Object& object, const isa::Function& function) {
-  RegisterSet reads;
-  for (const isa::Function* reached : reachable_functions(object, function)) {
-    for (uint32_t pc = reached->first_pc; pc < reached->first_pc + reached->insn_count; ++pc) {
-      reads |= register_effects(object.code[pc]).reads;
-    }
-  }
-  return reads;
+bool RegSet::empty() const {
+  return *this == RegSet{};
 }
 
-const isa::Function* callee_of(const isa::Object& object, const Insn& insn) {
-  return insn.desc->has(isa::kCall)
-             ? object.function_at(static_cast<uint32_t>(insn.operands[0].bits))
-             : nullptr;
+unsigned RegSet::count32() const {
+  return static_cast<unsigned>(std::popcount(words_[0]) + std::popcount(words_[1]));
 }
 
-uint32_t weight(const RegisterSet& set) {
-  uint32_t count = 0;
-  for (unsigned i = 0; i < kFirstPred; ++i) {
-    count += set[i] ? (i < kFirstReg64 ? 1 : 2) : 0;
-  }
-  return count;
+unsigned RegSet::count64() const {
+  return static_cast<unsigned>(std::popcount(words_[2]));
 }
 
-} // namespace
+RegSet RegSet::all() {
+  RegSet out;
+  out.words_.fill(~uint64_t{0});
+  return out;
+}
 
-RegisterEffects register_effects(const Insn& insn) {
-  RegisterEffects effects;
+std::string register_name(unsigned reg) {
+  return reg < RegSet::kReg64First  ? fmt::format("r{}", reg)
+         : reg < RegSet::kPredFirst ? fmt::format("d{}", reg - RegSet::kReg64First)
+                                    : fmt::format("p{}", reg - RegSet::kPredFirst);
+}
+
+InsnRegisters registers_of(const Insn& insn) {
+  InsnRegisters out;
   if (insn.guard.present) {
-    effects.reads.set(kFirstPred + insn.guard.pred);
-    effects.is_write_certain = false;
+    out.reads.add(RegSet::kPredFirst + insn.guard.pred);
   }
   for (unsigned i = 0; i < insn.operand_count; ++i) {
-    const Operand& operand = insn.operands[i];
+    const isa::Operand& operand = insn.operands[i];
     if (operand.kind == OperandKind::kMem) {
-      add_address(operand.mem(), effects.reads);
+      const isa::MemRef ref = operand.mem();
+      if (ref.base == isa::BaseKind::kReg) {
+        out.reads.add((ref.space == isa::Space::kHbm ? RegSet::kReg64First : 0U) + ref.base_index);
+      }
+      if (ref.index_reg != isa::kNoIndexReg) {
+        out.reads.add(ref.index_reg);
+      }
       continue;
     }
-    const size_t first = bit_of(operand);
-    if (first == effects.reads.size()) {
+    unsigned first = 0;
+    switch (operand.kind) {
+    case OperandKind::kReg32:
+      break;
+    case OperandKind::kReg64:
+      first = RegSet::kReg64First;
+      break;
+    case OperandKind::kPred:
+      first = RegSet::kPredFirst;
+      break;
+    default:
       continue;
     }
     const isa::OperandSpec& spec = isa::spec_of(insn, i);
     const unsigned count = spec.vector ? isa::vector_count(insn) : 1;
-    for (size_t bit = first; bit < first + count; ++bit) {
+    for (unsigned k = 0; k < count; ++k) {
       if (isa::reads(spec.role)) {
-        effects.reads.set(bit);
+        out.reads.add(first + operand.index + k);
       }
       if (isa::writes(spec.role)) {
-        effects.writes.set(bit);
+        out.writes.add(first + operand.index + k);
       }
     }
   }
-  return effects;
+  return out;
 }
 
-std::vector<const isa::Function*> reachable_functions(const isa::Object& object,
-                                                      const isa::Function& function) {
-  std::vector<const isa::Function*> reached = {&function};
-  for (size_t at = 0; at < reached.size(); ++at) {
-    const isa::Function& caller = *reached[at];
-    for (uint32_t pc = caller.first_pc; pc < caller.first_pc + caller.insn_count; ++pc) {
-      const isa::Function* callee = callee_of(object, object.code[pc]);
-      if (callee != nullptr && std::find(reached.begin(), reached.end(), callee) == reached.end()) {
-        reached.push_back(callee);
-      }
+namespace {
+
+constexpr uint32_t kNoFunction = 0xffffffff;
+
+// Index of the function that a CALL enters.
+uint32_t callee_of(const isa::Object& object, const Insn& insn) {
+  for (unsigned i = 0; i < insn.operand_count; ++i) {
+    if (insn.operands[i].kind == OperandKind::kLabel) {
+      const isa::Function* callee =
+          object.function_at(static_cast<uint32_t>(insn.operands[i].bits));
+      return callee == nullptr ? kNoFunction
+                               : static_cast<uint32_t>(callee - object.functions.data());
     }
   }
-  return reached;
+  return kNoFunction;
 }
 
-RegisterUse register_use(const isa::Object& object, const isa::Function& function) {
-  const RegisterSet used = all_writes(object, function) | all_reads(object, function);
-  RegisterUse use;
-  for (unsigned i = 0; i < kFirstPred; ++i) {
-    if (used[i]) {
-      ++(i < kFirstReg64 ? use.reg32_count : use.reg64_count);
+bool names_file_symbol(const isa::Object& object, const Insn& insn) {
+  for (unsigned i = 0; i < insn.operand_count; ++i) {
+    const isa::Operand& operand = insn.operands[i];
+    std::optional<uint32_t> symbol;
+    if (operand.kind == OperandKind::kSymbol) {
+      symbol = operand.index;
+    } else if (operand.kind == OperandKind::kMem && operand.mem().base == isa::BaseKind::kSymbol) {
+      symbol = operand.mem().base_index;
+    }
+    if (symbol && object.symbols[*symbol].owner == isa::kFileScope &&
+        object.symbols[*symbol].kind != isa::SymbolKind::kConst) {
+      return true;
     }
   }
-  return use;
+  return false;
 }
 
-std::vector<MaybeUninitialised> maybe_uninitialised(const isa::Object& object,
-                                                    const isa::Function& function) {
-  if (!function.is_kernel) {
-    return {};
-  }
-  const ControlFlow flow(object, function);
-  const auto& blocks = flow.blocks();
-  // Registers written on every path to a block; all of them where no path is known yet.
-  RegisterSet everything;
-  everything.set();
-  std::vector<RegisterSet> defined(blocks.size(), everything);
-  defined[0].reset();
-  const auto step = [&](uint32_t pc, RegisterSet& state) {
-    const Insn& insn = object.code[pc];
-    // A write in some lanes counts: the other lanes' value is their own business, and lanes that
-    // skipped the write usually skip the read under the same predicate.
-    state |= register_effects(insn).writes;
-    if (const isa::Function* callee = callee_of(object, insn); callee != nullptr) {
-      state |= all_writes(object, *callee);
-    }
-  };
-  for (bool changed = true; changed;) {
-    changed = false;
+// Definitely-written registers at block entries, then the reads that come too early.
+class EarlyReads {
+public:
+  EarlyReads(const isa::Object& object, const Cfg& cfg, const std::vector<FunctionUse>& uses)
+      : object_(object), cfg_(cfg), uses_(uses) {}
+
+  void find(FunctionUse& use) {
+    const auto& blocks = cfg_.blocks();
+    const auto before = cfg_.predecessors();
+    std::vector<RegSet> writes(blocks.size());
     for (uint32_t b = 0; b < blocks.size(); ++b) {
-      if (!blocks[b].reachable) {
-        continue;
-      }
-      RegisterSet state = defined[b];
       for (uint32_t pc = blocks[b].first_pc; pc < blocks[b].end_pc; ++pc) {
-        step(pc, state);
-      }
-      for (const uint32_t next : blocks[b].successors) {
-        const RegisterSet met = defined[next] & state;
-        changed |= met != defined[next];
-        defined[next] = met;
+        writes[b] |= effect(pc).writes;
       }
     }
-  }
-  std::vector<MaybeUninitialised> found;
-  RegisterSet reported; // each register once, at its first read
-  for (uint32_t b = 0; b < blocks.size(); ++b) {
-    if (!blocks[b].reachable) {
-      continue;
-    }
-    RegisterSet state = defined[b];
-    for (uint32_t pc = blocks[b].first_pc; pc < blocks[b].end_pc; ++pc) {
-      const RegisterSet missing = register_effects(object.code[pc]).reads & ~state & ~reported;
-      for (unsigned reg = 0; missing.any() && reg < missing.size(); ++reg) {
-        if (missing[reg]) {
-          found.push_back({.pc = pc, .reg = reg});
+    std::vector<RegSet> at_end(blocks.size(), RegSet::all());
+    std::vector<RegSet> at_start(blocks.size(), RegSet::all());
+    for (bool changed = true; changed;) {
+      changed = false;
+      for (const uint32_t b : cfg_.order()) {
+        RegSet start = b == 0 ? RegSet{} : RegSet::all();
+        for (const uint32_t p : before[b]) {
+          if (blocks[p].is_reachable) {
+            start &= at_end[p];
+          }
+        }
+        at_start[b] = start;
+        start |= writes[b];
+        if (!(start == at_end[b])) {
+          at_end[b] = start;
+          changed = true;
         }
       }
-      reported |= missing;
-      step(pc, state);
+    }
+    use.needs = {};
+    use.early_reads.clear();
+    for (uint32_t b = 0; b < blocks.size(); ++b) {
+      if (!blocks[b].is_reachable) {
+        continue;
+      }
+      RegSet written = at_start[b];
+      for (uint32_t pc = blocks[b].first_pc; pc < blocks[b].end_pc; ++pc) {
+        const InsnRegisters regs = effect(pc);
+        const RegSet early = regs.reads.without(written).without(use.needs);
+        if (!early.empty()) {
+          for (unsigned reg = 0; reg < RegSet::kLimit; ++reg) {
+            if (early.contains(reg)) {
+              use.early_reads.push_back({reg, pc});
+            }
+          }
+          use.needs |= early;
+        }
+        written |= regs.writes;
+      }
     }
   }
-  return found;
-}
 
-uint32_t max_live_registers(const isa::Object& object, const isa::Function& function) {
-  const ControlFlow flow(object, function);
-  const auto& blocks = flow.blocks();
-  std::vector<RegisterSet> live_in(blocks.size());
-  uint32_t most = 0;
-  const auto walk = [&](uint32_t b, RegisterSet live) {
-    for (uint32_t pc = blocks[b].end_pc; pc-- > blocks[b].first_pc;) {
-      const RegisterEffects effects = register_effects(object.code[pc]);
-      if (effects.is_write_certain) {
-        live &= ~effects.writes;
+private:
+  [[nodiscard]] InsnRegisters effect(uint32_t pc) const {
+    const Insn& insn = object_.code[pc];
+    InsnRegisters regs = registers_of(insn);
+    if (insn.desc->has(isa::kCall)) {
+      if (const uint32_t callee = callee_of(object_, insn); callee != kNoFunction) {
+        regs.reads |= uses_[callee].needs;
+        regs.writes |= uses_[callee].all_writes;
       }
-      live |= effects.reads;
-      if (const isa::Function* callee = callee_of(object, object.code[pc]); callee != nullptr) {
-        live |= all_reads(object, *callee);
-      }
-      most = std::max(most, weight(live | effects.writes));
     }
-    return live;
-  };
+    return regs;
+  }
+
+  const isa::Object& object_;
+  const Cfg& cfg_;
+  const std::vector<FunctionUse>& uses_;
+};
+
+} // namespace
+
+std::vector<FunctionUse> find_register_use(const isa::Object& object,
+                                           const std::vector<Cfg>& cfgs) {
+  std::vector<FunctionUse> uses(object.functions.size());
+  for (size_t f = 0; f < uses.size(); ++f) {
+    const isa::Function& function = object.functions[f];
+    FunctionUse& use = uses[f];
+    for (uint32_t pc = function.first_pc; pc < function.first_pc + function.insn_count; ++pc) {
+      const Insn& insn = object.code[pc];
+      const InsnRegisters regs = registers_of(insn);
+      use.reads |= regs.reads;
+      use.writes |= regs.writes;
+      use.uses_file_symbols = use.uses_file_symbols || names_file_symbol(object, insn);
+      if (insn.desc->has(isa::kCall)) {
+        const uint32_t callee = callee_of(object, insn);
+        if (callee != kNoFunction &&
+            std::find(use.callees.begin(), use.callees.end(), callee) == use.callees.end()) {
+          use.callees.push_back(callee);
+        }
+      }
+    }
+    use.all_reads = use.reads;
+    use.all_writes = use.writes;
+  }
   for (bool changed = true; changed;) {
     changed = false;
-    for (uint32_t b = static_cast<uint32_t>(blocks.size()); b-- > 0;) {
-      RegisterSet live_out;
-      for (const uint32_t next : blocks[b].successors) {
-        live_out |= live_in[next];
+    for (FunctionUse& use : uses) {
+      for (const uint32_t callee : use.callees) {
+        const FunctionUse before = {.all_reads = use.all_reads,
+                                    .all_writes = use.all_writes,
+                                    .uses_file_symbols = use.uses_file_symbols};
+        use.all_reads |= uses[callee].all_reads;
+        use.all_writes |= uses[callee].all_writes;
+        use.uses_file_symbols = use.uses_file_symbols || uses[callee].uses_file_symbols;
+        changed = changed || !(before.all_reads == use.all_reads) ||
+                  !(before.all_writes == use.all_writes) ||
+                  before.uses_file_symbols != use.uses_file_symbols;
       }
-      const RegisterSet live = walk(b, live_out);
-      changed |= live != live_in[b];
-      live_in[b] = live;
     }
   }
-  return most;
+  // One round is enough without calls; with calls a caller may stand before its callee.
+  const bool has_calls = std::any_of(
+      uses.begin(), uses.end(), [](const FunctionUse& use) { return !use.callees.empty(); });
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (size_t f = 0; f < uses.size(); ++f) {
+      const RegSet before = uses[f].needs;
+      EarlyReads(object, cfgs[f], uses).find(uses[f]);
+      changed = changed || (has_calls && !(before == uses[f].needs));
+    }
+  }
+  return uses;
 }
 
 } // namespace pto::as

@@ -1,51 +1,72 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which registers code uses, how many live at once, and which may be read before they are written.
+// Register use: what each insn reads and writes, what a function needs from its caller, and what a
+// kernel uses in all (docs/isa.md, Register budget).
 #pragma once
 
+#include "assembler/cfg.h"
+#include "isa/insn_desc.h"
 #include "isa/object.h"
 
-#include <bitset>
+#include <array>
+#include <bit>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 namespace pto::as {
 
-/// r registers at 0.., d registers at kFirstReg64.., predicates at kFirstPred.. of one bit set.
-inline constexpr unsigned kFirstReg64 = isa::kReg32Count;
-inline constexpr unsigned kFirstPred = kFirstReg64 + isa::kReg64Count;
-using RegisterSet = std::bitset<kFirstPred + isa::kPredCount>;
+/// A set over all registers of a lane: r0..r126, d0..d62, p0..p7.
+class RegSet {
+public:
+  static constexpr unsigned kReg64First = 128;
+  static constexpr unsigned kPredFirst = 192;
+  static constexpr unsigned kLimit = 256;
 
-/// What one insn reads and writes, addresses and guard included. A guarded write also keeps the
-/// old value in other lanes, so it does not define the register for certain.
-struct RegisterEffects {
-  RegisterSet reads;
-  RegisterSet writes;
-  bool is_write_certain = true;
+  [[nodiscard]] bool contains(unsigned reg) const {
+    return (words_[reg / 64] >> reg % 64 & 1) != 0;
+  }
+  void add(unsigned reg) { words_[reg / 64] |= uint64_t{1} << reg % 64; }
+  RegSet& operator|=(const RegSet& other);
+  RegSet& operator&=(const RegSet& other);
+  [[nodiscard]] RegSet without(const RegSet& other) const;
+  [[nodiscard]] bool operator==(const RegSet&) const = default;
+  [[nodiscard]] bool empty() const;
+  [[nodiscard]] unsigned count32() const;
+  [[nodiscard]] unsigned count64() const;
+  [[nodiscard]] static RegSet all();
+
+private:
+  std::array<uint64_t, 4> words_{};
 };
-RegisterEffects register_effects(const isa::Insn& insn);
 
-/// Distinct registers used by a function and every function that it can reach by CALL.
-struct RegisterUse {
-  uint32_t reg32_count = 0;
-  uint32_t reg64_count = 0;
+[[nodiscard]] std::string register_name(unsigned reg);
+
+struct InsnRegisters {
+  RegSet reads;
+  RegSet writes;
 };
-RegisterUse register_use(const isa::Object& object, const isa::Function& function);
+/// Registers of the insn itself; a predicated write counts as a write.
+[[nodiscard]] InsnRegisters registers_of(const isa::Insn& insn);
 
-/// Functions reachable by CALL from `function`, itself first, each once.
-std::vector<const isa::Function*> reachable_functions(const isa::Object& object,
-                                                      const isa::Function& function);
-
-/// One register that an insn reads although some path from the entry does not write it.
-struct MaybeUninitialised {
+/// A read of a register that some path reaches without a write.
+struct EarlyRead {
+  unsigned reg = 0;
   uint32_t pc = 0;
-  unsigned reg = 0; // position in RegisterSet
 };
-/// In a kernel, by pc. Functions get their registers from callers, so for them it is empty; a CALL
-/// counts as a write of all that the callee may write.
-std::vector<MaybeUninitialised> maybe_uninitialised(const isa::Object& object,
-                                                    const isa::Function& function);
 
-/// Largest number of 32-bit registers (d counts two) that hold live values at once.
-uint32_t max_live_registers(const isa::Object& object, const isa::Function& function);
+struct FunctionUse {
+  RegSet reads; // of the function alone
+  RegSet writes;
+  RegSet all_reads; // with every function that it reaches
+  RegSet all_writes;
+  RegSet needs; // read here or below before a write on some path from its entry
+  std::vector<EarlyRead> early_reads; // the first of each register, by pc
+  std::vector<uint32_t> callees;      // functions called directly
+  bool uses_file_symbols = false;     // here or below
+};
+
+/// One entry a function. `cfgs` are those of the functions.
+[[nodiscard]] std::vector<FunctionUse> find_register_use(const isa::Object& object,
+                                                         const std::vector<Cfg>& cfgs);
 
 } // namespace pto::as

@@ -1,29 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whole files in and out: bounded reads, and writes that leave either the old file or the new one.
+// The file functions of isa/file_io.h under the simulator's namespace.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <optional>
-#include <span>
-#include <string>
-#include <vector>
+#include "isa/file_io.h"
 
 namespace pto::sim {
 
-/// Largest file that read_file takes by default (16 GiB).
-inline constexpr uint64_t kDefaultFileLimitBytes = uint64_t{1} << 34;
-
-/// Reads a file, pipe or device to its end. On failure returns nothing and puts a sentence into
-/// `error` that names the path, what went wrong and, for a file over `limit_bytes`, both sizes.
-[[nodiscard]] std::optional<std::vector<std::byte>> read_file(
-    const std::string& path, std::string& error, uint64_t limit_bytes = kDefaultFileLimitBytes);
-
-/// Writes `bytes` to a new file beside `path` and renames it over `path`, so that a reader never
-/// sees half a file and a failed write leaves the old one. A symbolic link is followed; a device or
-/// pipe is written directly. On failure returns false, with a sentence in `error`.
-[[nodiscard]] bool write_file_atomically(const std::string& path,
-                                         std::span<const std::byte> bytes,
-                                         std::string& error);
+using isa::kDefaultFileLimitBytes;
+using isa::read_file;
+using isa::write_file_atomically;
 
 } // namespace pto::sim

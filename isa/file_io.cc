@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // File reads and atomic writes on POSIX descriptors; every failure carries the path and errno text.
-#include "simulator/file_io.h"
+#include "isa/file_io.h"
 
 #include <fmt/format.h>
 
@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-namespace pto::sim {
+namespace pto::isa {
 namespace {
 
 /// Owns a descriptor; closes it when it goes out of scope.
@@ -184,4 +184,4 @@ bool write_file_atomically(const std::string& path,
   return true;
 }
 
-} // namespace pto::sim
+} // namespace pto::isa

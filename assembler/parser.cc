@@ -1,0 +1,505 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lines, labels and insns. Directives are in directives.cc.
+#include "assembler/parser.h"
+
+#include "isa/suggest.h"
+#include "isa/table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+namespace pto::as {
+
+using isa::Insn;
+using isa::Operand;
+using isa::OperandKind;
+using isa::OperandList;
+using isa::SourceRange;
+using isa::Type;
+
+namespace {
+
+struct FormSize {
+  unsigned least = 0;
+  unsigned most = 0;
+};
+
+FormSize size_of(const OperandList& form) {
+  FormSize size;
+  for (const isa::OperandSpec& spec : form) {
+    size.least += spec.optional || spec.variadic ? 0 : 1;
+  }
+  const bool is_variadic = !form.empty() && form[form.size() - 1].variadic;
+  size.most = is_variadic ? isa::kMaxOperands : form.size();
+  return size;
+}
+
+std::string signature(const isa::InsnDesc& desc) {
+  std::string out;
+  for (unsigned f = 0; f < desc.form_count(); ++f) {
+    out += f == 0 ? fmt::format("{} ", desc.mnemonic) : fmt::format(" or {} ", desc.mnemonic);
+    const OperandList& form = desc.form(f);
+    for (unsigned i = 0; i < form.size(); ++i) {
+      const std::string_view comma = i == 0 ? "" : ", ";
+      out += form[i].variadic   ? fmt::format("[{}{}, ...]", comma, form[i].name)
+             : form[i].optional ? fmt::format("[{}{}]", comma, form[i].name)
+                                : fmt::format("{}{}", comma, form[i].name);
+    }
+  }
+  return out;
+}
+
+} // namespace
+
+Parser::Parser(const isa::SourceFile& file,
+               const PreprocessOptions& options,
+               Program& program,
+               isa::Diagnostics& diags)
+    : program_(program), diags_(diags), main_(file),
+      preprocessor_(file, options, constants_, diags), mnemonics_(diags),
+      operands_(program, scope_, constants_, diags),
+      is_macro_([this](std::string_view name) { return preprocessor_.is_macro(name); }) {}
+
+ConstContext Parser::constants() {
+  return {constants_, diags_};
+}
+
+void Parser::parse() {
+  Line line;
+  while (!diags_.is_full() && preprocessor_.next(line)) {
+    parse_line(line);
+  }
+  if (diags_.is_full()) {
+    return;
+  }
+  if (state_ == State::kInside) {
+    const isa::Function& open = function();
+    diags_
+        .error(program_.function_sources.back().name_range,
+               fmt::format(
+                   "{} '{}' is never closed", open.is_kernel ? "kernel" : "function", open.name))
+        .expect(".end before the end of the file");
+    close_function(program_.function_sources.back().name_range);
+  }
+  if (program_.object.functions.empty() && !diags_.has_errors()) {
+    const bool is_empty = main_.text().empty();
+    diags_
+        .error({&main_, 0, 0},
+               is_empty ? "the file is empty" : "the program has neither a kernel nor a function")
+        .expect(".kernel name(ptr a, u32 n) ... .end");
+  }
+  resolve_calls();
+}
+
+void Parser::parse_line(const Line& line) {
+  TokenCursor cursor(*line.file, line.tokens);
+  while (cursor.peek().kind == TokenKind::kWord && cursor.peek_next().is(Punct::kColon)) {
+    parse_label(cursor);
+  }
+  if (cursor.at_end()) {
+    return;
+  }
+  const Token& first = cursor.peek();
+  if (first.kind == TokenKind::kWord && first.text[0] == '.') {
+    parse_directive(cursor);
+  } else {
+    parse_insn(cursor, line);
+  }
+}
+
+void Parser::parse_label(TokenCursor& cursor) {
+  const Token& name = cursor.next();
+  cursor.next();
+  const SourceRange range = cursor.range(name);
+  if (state_ != State::kInside) {
+    if (state_ == State::kOutside) {
+      diags_.error(range, fmt::format("label '{}' outside of a kernel", name.text))
+          .expect(".kernel or .func before it");
+    }
+    return;
+  }
+  if (parse_register(name.text)) {
+    diags_.error(range, fmt::format("label '{}' has the name of a register", name.text))
+        .advise("choose another name");
+    return;
+  }
+  const auto pc = static_cast<uint32_t>(program_.object.code.size());
+  const auto [entry, is_new] = labels_.emplace(name.text, LabelEntry{pc, range});
+  if (!is_new) {
+    diags_
+        .error(range,
+               fmt::format("label '{}' is defined twice in '{}'", name.text, function().name))
+        .advise("labels are local to their kernel or function; in a macro end them with \\@")
+        .note(entry->second.range, "the first definition");
+    return;
+  }
+  function().labels.push_back({std::string(name.text), pc});
+}
+
+// ---------------------------------------------------------------- insns
+
+bool Parser::parse_guard(TokenCursor& cursor, Insn& insn) {
+  if (!cursor.accept(Punct::kAt)) {
+    return true;
+  }
+  const bool is_negated = cursor.accept(Punct::kNot);
+  const Token& token = cursor.peek();
+  const std::optional<RegisterName> reg = operands_.peek_register(cursor);
+  if (!reg || reg->file->kind != OperandKind::kPred || !reg->in_range()) {
+    diags_.error(cursor.range(token), fmt::format("predicate expected before {}", quote(token)))
+        .expect("p0..p7, as in @p0 or @!p0");
+    return false;
+  }
+  cursor.next();
+  insn.guard = {true, is_negated, static_cast<uint8_t>(reg->index)};
+  return true;
+}
+
+void Parser::parse_insn(TokenCursor& cursor, const Line& line) {
+  if (state_ == State::kLost) {
+    return;
+  }
+  Insn insn;
+  const Token& first = cursor.peek();
+  if (!parse_guard(cursor, insn)) {
+    return;
+  }
+  const Token& token = cursor.peek();
+  if (token.kind != TokenKind::kWord) {
+    if (token.kind == TokenKind::kBad) {
+      const LexFaultText text = describe_fault(token);
+      diags_.error(cursor.range(token), text.message).advise(text.help);
+      return;
+    }
+    diags_.error(cursor.range(token), fmt::format("instruction expected before {}", quote(token)))
+        .expect("a label, a directive or an instruction");
+    return;
+  }
+  if (state_ == State::kOutside) {
+    // A directive without its dot looks like an instruction.
+    const std::string dotted = fmt::format(".{}", token.text);
+    const bool is_directive = find_directive(dotted) != nullptr;
+    isa::Diagnostic& error = diags_.error(
+        cursor.range(token),
+        is_directive ? fmt::format("'{}' without its dot", token.text)
+                     : fmt::format("instruction '{}' outside of a kernel", token.text));
+    if (is_directive) {
+      error.replace(error.range, dotted);
+    } else {
+      error.expect(".kernel name(...) or .func name before it");
+    }
+    state_ = State::kLost;
+    return;
+  }
+  const Mnemonic& mnemonic = mnemonics_.read(token, cursor, is_macro_);
+  if (mnemonic.desc == nullptr) {
+    return;
+  }
+  cursor.next();
+  insn.desc = mnemonic.desc;
+  insn.type = mnemonic.type;
+  insn.type2 = mnemonic.type2;
+  insn.mods = mnemonic.mods;
+  if (!parse_operands(cursor, insn)) {
+    return;
+  }
+  const SourceRange range = cursor.range_from(first);
+  if (!check_insn(insn, cursor.range_from(token))) {
+    return;
+  }
+  program_.object.code.push_back(insn);
+  program_.object.locs.push_back(loc_ ? *loc_ : locate(line, first.offset));
+  program_.insn_ranges.push_back(range);
+}
+
+bool Parser::choose_form(const TokenCursor& cursor, Insn& insn) {
+  if (insn.desc->form_count() == 1) {
+    return true;
+  }
+  TokenCursor scan = cursor;
+  unsigned count = scan.at_end() ? 0 : 1;
+  int depth = 0;
+  while (!scan.at_end()) {
+    const Token& token = scan.next();
+    depth += token.is(Punct::kOpenBracket) || token.is(Punct::kOpenParen)     ? 1
+             : token.is(Punct::kCloseBracket) || token.is(Punct::kCloseParen) ? -1
+                                                                              : 0;
+    count += depth == 0 && token.is(Punct::kComma) ? 1 : 0;
+  }
+  for (unsigned f = 0; f < insn.desc->form_count(); ++f) {
+    const FormSize size = size_of(insn.desc->form(f));
+    if (count >= size.least && count <= size.most) {
+      insn.form = static_cast<uint8_t>(f);
+      return true;
+    }
+  }
+  diags_
+      .error(cursor.range(cursor.peek()),
+             fmt::format("{} with {} operand{}", insn.desc->mnemonic, count, count == 1 ? "" : "s"))
+      .expect(signature(*insn.desc));
+  return false;
+}
+
+bool Parser::parse_operands(TokenCursor& cursor, Insn& insn) {
+  if (!choose_form(cursor, insn)) {
+    return false;
+  }
+  const OperandList& form = insn.desc->form(insn.form);
+  const FormSize size = size_of(form);
+  while (!cursor.at_end() || insn.operand_count < size.least) {
+    if (insn.operand_count == size.most) {
+      const Token& extra = cursor.peek();
+      if (extra.kind == TokenKind::kBad) {
+        const LexFaultText text = describe_fault(extra);
+        diags_.error(cursor.range(extra), text.message).advise(text.help);
+        return false;
+      }
+      const Token& shown = extra.is(Punct::kComma) ? cursor.peek_next() : extra;
+      diags_
+          .error(cursor.range(shown),
+                 size.most == 0 ? fmt::format("{} takes no operands", insn.desc->mnemonic)
+                                : fmt::format("too many operands: {} takes {}{}",
+                                              insn.desc->mnemonic,
+                                              size.least == size.most ? "" : "at most ",
+                                              size.most))
+          .expect(signature(*insn.desc));
+      return false;
+    }
+    if (insn.operand_count > 0 && !cursor.accept(Punct::kComma) && !cursor.at_end()) {
+      const Token& token = cursor.peek();
+      if (token.kind == TokenKind::kBad) {
+        const LexFaultText text = describe_fault(token);
+        diags_.error(cursor.range(token), text.message).advise(text.help);
+      } else {
+        diags_.error(cursor.range(token), fmt::format("',' expected before {}", quote(token)))
+            .expect("operands separated by commas");
+      }
+      return false;
+    }
+    const Token& first = cursor.peek();
+    const std::optional<Operand> operand = operands_.read(cursor, insn, insn.operand_count);
+    if (!operand) {
+      return false;
+    }
+    operand_ranges_[insn.operand_count] = cursor.range_from(first);
+    insn.operands[insn.operand_count++] = *operand;
+  }
+  return true;
+}
+
+bool Parser::check_insn(const Insn& insn, SourceRange range) {
+  if (insn.desc->check != nullptr) {
+    if (const std::string_view fault = insn.desc->check(insn); !fault.empty()) {
+      diags_.error(range, std::string(fault)).expect(signature(*insn.desc));
+      return false;
+    }
+  }
+  if (const std::string_view fault = isa::validate(insn); !fault.empty()) {
+    diags_.error(range, std::string(fault)).expect(signature(*insn.desc));
+    return false;
+  }
+  if (insn.desc->has(isa::kReturn) && function().is_kernel) {
+    diags_.error(range, fmt::format("{} in a kernel", insn.desc->mnemonic))
+        .expect("exit; only a .func returns");
+    return false;
+  }
+  return check_const_address(insn) && check_format(insn);
+}
+
+// An address known now must be aligned to the access, or every run would fault.
+bool Parser::check_const_address(const Insn& insn) {
+  const unsigned size = isa::size_bytes(insn.type) * isa::vector_count(insn);
+  if (size <= 1 || insn.desc->scope != isa::Scope::kLane) {
+    return true;
+  }
+  for (unsigned i = 0; i < insn.operand_count; ++i) {
+    if (insn.operands[i].kind != OperandKind::kMem) {
+      continue;
+    }
+    const isa::MemRef ref = insn.operands[i].mem();
+    const bool is_known = ref.index_reg == isa::kNoIndexReg &&
+                          (ref.base == isa::BaseKind::kAbsolute ||
+                           (ref.base == isa::BaseKind::kSymbol &&
+                            program_.object.symbols[ref.base_index].align_bytes >= size));
+    if (is_known && ref.offset % static_cast<int>(size) != 0) {
+      diags_
+          .error(operand_ranges_[i],
+                 fmt::format("address offset {} is not aligned to the {} bytes that {} "
+                             "accesses",
+                             ref.offset,
+                             size,
+                             insn.desc->mnemonic))
+          .expect(fmt::format("a multiple of {}", size));
+      return false;
+    }
+  }
+  return true;
+}
+
+// A string operand is the format of the values behind it.
+bool Parser::check_format(const Insn& insn) {
+  if (insn.operand_count == 0 || insn.operands[0].kind != OperandKind::kString) {
+    return true;
+  }
+  const std::string& format = program_.object.strings[insn.operands[0].index];
+  unsigned count = 0;
+  for (size_t i = 0; i < format.size(); ++i) {
+    if (format[i] != '%') {
+      continue;
+    }
+    const char conversion = i + 1 < format.size() ? format[i + 1] : '\0';
+    ++i;
+    if (conversion == '%') {
+      continue;
+    }
+    if (std::string_view("duxfp").find(conversion) == std::string_view::npos ||
+        conversion == '\0') {
+      diags_
+          .error(operand_ranges_[0],
+                 conversion == '\0'
+                     ? std::string("the format ends with a lone %")
+                     : fmt::format("unknown conversion '%{}' in the format", conversion))
+          .expect("%d %u %x %f %p or %%");
+      return false;
+    }
+    ++count;
+    if (count >= insn.operand_count) {
+      continue;
+    }
+    const OperandKind kind = insn.operands[count].kind;
+    const bool wants_32 = conversion == 'f' && kind == OperandKind::kReg64;
+    const bool wants_64 = conversion == 'p' && kind == OperandKind::kReg32;
+    if (wants_32 || wants_64) {
+      diags_
+          .error(operand_ranges_[count],
+                 fmt::format("'%{}' shows {}, but value {} is a {}-bit register",
+                             conversion,
+                             wants_32 ? "an f32" : "a 64-bit address",
+                             count,
+                             wants_32 ? 64 : 32))
+          .expect(wants_32 ? "an r register" : "a d register");
+      return false;
+    }
+  }
+  const unsigned values = insn.operand_count - 1U;
+  if (count != values) {
+    diags_
+        .error(operand_ranges_[0],
+               fmt::format("the format shows {} value{}, but {} {} given",
+                           count,
+                           count == 1 ? "" : "s",
+                           values,
+                           values == 1 ? "is" : "are"))
+        .expect("one value for each of %d %u %x %f %p");
+    return false;
+  }
+  return true;
+}
+
+// ---------------------------------------------------------------- places
+
+uint32_t Parser::file_index(const isa::SourceFile& file) {
+  if (&file == last_file_) {
+    return last_file_index_;
+  }
+  const auto found = file_indices_.find(&file);
+  uint32_t index = 0;
+  if (found != file_indices_.end()) {
+    index = found->second;
+  } else {
+    std::vector<std::string>& files = program_.object.files;
+    const auto same = std::find(files.begin(), files.end(), file.name());
+    index = static_cast<uint32_t>(same - files.begin());
+    if (same == files.end()) {
+      files.push_back(file.name());
+    }
+    file_indices_.emplace(&file, index);
+  }
+  last_file_ = &file;
+  last_file_index_ = index;
+  return index;
+}
+
+isa::SourceLoc Parser::locate(const Line& line, uint32_t offset) {
+  isa::SourceLoc loc;
+  loc.file = file_index(*line.site_file);
+  loc.line = line.line;
+  loc.column = 1;
+  if (line.site_file == line.file) {
+    const std::string_view before =
+        line.file->text().substr(line.line_start, offset - line.line_start);
+    for (const char c : before) {
+      loc.column += (static_cast<unsigned char>(c) & 0xC0U) != 0x80U ? 1 : 0;
+    }
+  }
+  return loc;
+}
+
+// ---------------------------------------------------------------- targets
+
+void Parser::resolve_branches() {
+  for (const TargetRef& ref : program_.branches) {
+    const auto label = labels_.find(ref.name);
+    if (label != labels_.end()) {
+      program_.object.code[ref.pc].operands[ref.operand].bits = label->second.pc;
+      continue;
+    }
+    std::vector<std::string_view> names;
+    for (const auto& entry : labels_) {
+      names.push_back(entry.first);
+    }
+    std::sort(names.begin(), names.end());
+    const auto nearest = isa::nearest_name(ref.name, names);
+    const auto callee = function_names_.find(ref.name);
+    isa::Diagnostic& error =
+        diags_.error(ref.range,
+                     fmt::format("unknown label '{}' in '{}'{}",
+                                 ref.name,
+                                 function().name,
+                                 nearest ? fmt::format("; did you mean '{}'?", *nearest) : ""));
+    error.expect("a label of the same kernel or function");
+    if (callee != function_names_.end()) {
+      error.advise("it is a function: CALL it");
+    } else if (nearest) {
+      error.replace(ref.range, std::string(*nearest));
+    }
+  }
+  program_.branches.clear();
+}
+
+void Parser::resolve_calls() {
+  for (const TargetRef& ref : program_.calls) {
+    const auto found = function_names_.find(ref.name);
+    if (found != function_names_.end()) {
+      const isa::Function& callee = program_.object.functions[found->second];
+      if (!callee.is_kernel) {
+        program_.object.code[ref.pc].operands[ref.operand].bits = callee.first_pc;
+        continue;
+      }
+      diags_.error(ref.range, fmt::format("'{}' is a kernel and cannot be called", ref.name))
+          .expect("a .func")
+          .note(program_.function_sources[found->second].name_range, "declared here");
+      continue;
+    }
+    std::vector<std::string_view> names;
+    for (const isa::Function& function : program_.object.functions) {
+      if (!function.is_kernel) {
+        names.push_back(function.name);
+      }
+    }
+    const auto nearest = isa::nearest_name(ref.name, names);
+    isa::Diagnostic& error =
+        diags_.error(ref.range,
+                     fmt::format("unknown function '{}'{}",
+                                 ref.name,
+                                 nearest ? fmt::format("; did you mean '{}'?", *nearest) : ""));
+    error.expect("the name of a .func");
+    if (nearest) {
+      error.replace(ref.range, std::string(*nearest));
+    }
+  }
+}
+
+} // namespace pto::as
