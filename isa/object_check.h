@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the reader of object files demands beyond valid insns, so that all later parts may rely on
+// it.
+#pragma once
+
+#include "isa/object.h"
+
+#include <string>
+
+namespace pto::isa {
+
+/// Empty if names are names and unique, symbols fit their space, code ranges follow one another,
+/// every operand refers to something that exists and control stays inside its function; else what
+/// is wrong and where. Needs as many locs as insns and valid insns.
+[[nodiscard]] std::string check_object(const Object& object);
+
+} // namespace pto::isa
