@@ -173,7 +173,10 @@ std::optional<Comparison> compare_arrays(const HostArray& got,
       wanted.element = ElementType{ElementClass::kUnsigned, 1};
     } else if (wanted.data.size() % got.element->size_bytes == 0) {
       wanted.element = got.element;
-      wanted.shape = {wanted.data.size() / got.element->size_bytes};
+      const bool is_same_size = wanted.data.size() == got.data.size();
+      wanted.shape = is_same_size
+                         ? got.shape
+                         : std::vector<uint64_t>{wanted.data.size() / got.element->size_bytes};
     } else {
       error = fmt::format("the expected data have {} bytes, no whole number of {} elements",
                           wanted.data.size(),

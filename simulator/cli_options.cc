@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+// ptosim's options: one place for names, help and the parsing of compound values.
+#include "simulator/cli_options.h"
+
+#include "simulator/number_text.h"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <map>
+
+namespace pto::sim {
+namespace {
+
+constexpr const char* kExamples = R"(Arguments (--arg NAME=VALUE):
+  n=1024  x=0x10  s=-1.5               a scalar
+  a=zeros:f32[1024]                    zeros, ones; full:f32[8]:value=2.5
+  a=rand:f32[64,32]:seed=1:lo=-1:hi=1  uniform in [lo, hi); randn:f32[8]:mean=0:std=1
+  a=iota:s32[100]:start=5:step=-1
+  a=@data.npy  a=@data.npy:f16         numpy file; with a type: converted
+  a=@data.bin:f32[1024]                raw bytes
+
+Example:
+  ptosim vector_add.pto --kernel vector_add --grid 4 --block 256 \
+         --arg a=rand:f32[1024]:seed=1 --arg b=@b.npy --arg o=zeros:f32[1024] --arg n=1024 \
+         --out o=o.npy --expect o=expected.npy
+
+Exit status: 0 success, 1 errors in the input or a failed kernel or comparison, 2 wrong usage,
+3 internal error, 130 interrupted.)";
+
+/// "4", "4,2,1" or "4x2x1".
+Dim3 parse_dim3(const std::string& option, const std::string& text) {
+  Dim3 dim;
+  uint32_t* parts[3] = {&dim.x, &dim.y, &dim.z};
+  size_t begin = 0;
+  for (size_t part = 0;; ++part) {
+    const size_t end = std::min(text.find_first_of(",xX", begin), text.size());
+    std::string reason;
+    const std::optional<uint64_t> value = parse_count(text.substr(begin, end - begin), reason);
+    if (part == 3 || !value || *value == 0 || *value > UINT32_MAX) {
+      throw CLI::ValidationError(
+          option,
+          fmt::format("'{}' is no size; expected X, X,Y or X,Y,Z (or with x between), each "
+                      "from 1 to 4294967295",
+                      text));
+    }
+    *parts[part] = static_cast<uint32_t>(*value);
+    if (end == text.size()) {
+      return dim;
+    }
+    begin = end + 1;
+  }
+}
+
+NamedFile parse_named_file(const std::string& option, const std::string& text) {
+  const size_t equals = text.find('=');
+  if (equals == std::string::npos || equals == 0 || equals + 1 == text.size()) {
+    throw CLI::ValidationError(
+        option, fmt::format("'{}' is not understood; expected NAME=FILE, such as o=o.npy", text));
+  }
+  return {text.substr(0, equals), text.substr(equals + 1)};
+}
+
+PrintRequest parse_print(const std::string& text) {
+  const size_t colon = text.find(':');
+  PrintRequest request{text.substr(0, colon)};
+  if (colon != std::string::npos) {
+    std::string reason;
+    const std::optional<uint64_t> count = parse_count(text.substr(colon + 1), reason);
+    if (!count) {
+      throw CLI::ValidationError(
+          "--print", fmt::format("'{}' is not understood; expected NAME or NAME:COUNT", text));
+    }
+    request.count = *count;
+  }
+  return request;
+}
+
+uint64_t parse_limit(const std::string& option, const std::string& text) {
+  std::string reason;
+  const std::optional<uint64_t> value = parse_count(text, reason);
+  if (!value) {
+    throw CLI::ValidationError(option, reason);
+  }
+  return *value;
+}
+
+/// Texts as CLI11 collects them; turned into SimOptions when all is read.
+struct RawOptions {
+  std::string grid = "1";
+  std::string block = "1";
+  std::vector<std::string> outs;
+  std::vector<std::string> expects;
+  std::vector<std::string> prints;
+  std::string max_insns;
+  std::string max_cycles;
+  bool nan_differs = false;
+};
+
+/// An option that takes one value each time it is given.
+void add_repeatable(CLI::App& app,
+                    const char* names,
+                    std::vector<std::string>& target,
+                    const char* help,
+                    const char* type) {
+  app.add_option(names, target, help)->type_name(type)->allow_extra_args(false);
+}
+
+void declare(CLI::App& app, SimOptions& options, RawOptions& raw) {
+  app.footer(kExamples);
+  app.set_version_flag("--version", "ptosim " PTO_VERSION);
+  app.add_option("file", options.file, "Program: .pto text or .ptobj; - for stdin")
+      ->type_name("FILE")
+      ->required();
+  app.add_option("-k,--kernel", options.kernel, "Kernel; not needed where the file has one only")
+      ->type_name("NAME");
+  app.add_option("-g,--grid", raw.grid, "Blocks in the grid: X, X,Y,Z or XxYxZ (default 1)")
+      ->type_name("SIZE");
+  app.add_option("-b,--block", raw.block, "Lanes in a block: X, X,Y,Z or XxYxZ (default 1)")
+      ->type_name("SIZE");
+  add_repeatable(app, "-a,--arg", options.args, "Argument of the kernel, see below", "NAME=VALUE");
+  add_repeatable(
+      app, "-o,--out", raw.outs, "Write an array after the run (.npy or .bin)", "NAME=FILE");
+  add_repeatable(
+      app, "-e,--expect", raw.expects, "Compare an array with a file (.npy or .bin)", "NAME=FILE");
+  add_repeatable(app,
+                 "-p,--print",
+                 raw.prints,
+                 "Show the first elements of an array (default 16)",
+                 "NAME[:COUNT]");
+  app.add_option("--rtol", options.tolerance.rtol, "Relative tolerance of --expect (default 0)")
+      ->type_name("NUMBER");
+  app.add_option("--atol", options.tolerance.atol, "Absolute tolerance of --expect (default 0)")
+      ->type_name("NUMBER");
+  app.add_flag(
+      "!--no-equal-nan", options.tolerance.nan_equals_nan, "NaN differs from NaN in --expect");
+  app.add_flag("--functional", options.is_functional, "Results only, no timing: fast");
+  app.add_option("--schedule",
+                 options.schedule,
+                 "Order of warps: timed (default), lockstep, greedy or random:SEED")
+      ->type_name("ORDER");
+  app.add_option("--threads",
+                 options.threads,
+                 "Host threads with --functional; 0 (default): all. Never changes a result")
+      ->type_name("N");
+  app.add_option("--dyn-l1", options.dynamic_l1_bytes, "Scratchpad after the kernel's own")
+      ->type_name("BYTES");
+  app.add_option("--max-instructions", raw.max_insns, "Stop after so many warp instructions")
+      ->type_name("N");
+  app.add_option("--max-cycles", raw.max_cycles, "Stop after so many cycles")->type_name("N");
+  add_repeatable(app,
+                 "-m,--profile",
+                 options.profiles,
+                 "Machine profile, name or JSON file; several print a comparison",
+                 "PROFILE");
+  add_repeatable(
+      app, "--set", options.overrides, "Change a figure of every profile", "KEY.PATH=VALUE");
+  add_repeatable(app, "-I", options.include_dirs, "Folder for .include", "DIR");
+  add_repeatable(app, "-D", options.defines, "Define a constant for the assembler", "NAME[=VALUE]");
+  app.add_flag("--json", options.is_json, "Results and diagnostics as JSON");
+  app.add_flag("-q,--quiet", options.is_quiet, "Only what was asked for, and errors");
+  app.add_flag("-v,--verbose", options.is_verbose, "More figures of the run");
+  const std::map<std::string, isa::ColorMode> modes = {{"auto", isa::ColorMode::kAuto},
+                                                       {"always", isa::ColorMode::kAlways},
+                                                       {"never", isa::ColorMode::kNever}};
+  app.add_option("--color", options.color, "auto (default), always or never")
+      ->type_name("WHEN")
+      ->transform(CLI::CheckedTransformer(modes));
+}
+
+void complete(SimOptions& options, const RawOptions& raw) {
+  options.tolerance.nan_equals_nan = !raw.nan_differs;
+  for (const double tolerance : {options.tolerance.rtol, options.tolerance.atol}) {
+    if (!(tolerance >= 0)) {
+      throw CLI::ValidationError("--rtol, --atol",
+                                 fmt::format("{} is no tolerance; expected 0 or more", tolerance));
+    }
+  }
+  options.grid = parse_dim3("--grid", raw.grid);
+  options.block = parse_dim3("--block", raw.block);
+  for (const std::string& text : raw.outs) {
+    options.outs.push_back(parse_named_file("--out", text));
+    const std::string& path = options.outs.back().path;
+    if (!path.ends_with(".npy") && !path.ends_with(".bin") && !path.starts_with("/dev/")) {
+      throw CLI::ValidationError(
+          "--out", fmt::format("the format of '{}' is unknown; expected .npy or .bin", path));
+    }
+  }
+  for (const std::string& text : raw.expects) {
+    options.expects.push_back(parse_named_file("--expect", text));
+  }
+  for (const std::string& text : raw.prints) {
+    options.prints.push_back(parse_print(text));
+  }
+  if (!raw.max_insns.empty()) {
+    options.max_insns = parse_limit("--max-instructions", raw.max_insns);
+  }
+  if (!raw.max_cycles.empty()) {
+    options.max_cycles = parse_limit("--max-cycles", raw.max_cycles);
+  }
+  const bool is_timed =
+      !options.is_functional && (options.schedule.empty() || options.schedule == "timed");
+  if (!is_timed && options.max_cycles != UINT64_MAX) {
+    throw CLI::ValidationError("--max-cycles",
+                               "there are no cycles without timing; use "
+                               "--max-instructions");
+  }
+  if (!is_timed && options.profiles.size() > 1) {
+    throw CLI::ValidationError("--profile",
+                               "several profiles are compared by cycles, which "
+                               "--functional and --schedule do not have");
+  }
+  if (options.is_functional && !options.schedule.empty()) {
+    throw CLI::ValidationError("--schedule", "it excludes --functional, which has its own order");
+  }
+  if (options.schedule == "timed") {
+    options.schedule.clear();
+  }
+}
+
+} // namespace
+
+ParsedCommandLine parse_command_line(int argc, char** argv) {
+  CLI::App app("Runs a PTO kernel on a simulated machine and says what it computed and how long "
+               "it took.",
+               "ptosim");
+  SimOptions options;
+  RawOptions raw;
+  declare(app, options, raw);
+  try {
+    app.parse(argc, argv);
+    complete(options, raw);
+  } catch (const CLI::Success& success) {
+    app.exit(success); // prints help or version
+    return {std::nullopt, 0};
+  } catch (const CLI::ParseError& error) {
+    fmt::print(stderr, "ptosim: error: {}\n", error.what());
+    fmt::print(stderr, "Run ptosim --help for the options.\n");
+    return {std::nullopt, 2};
+  }
+  return {options, 0};
+}
+
+} // namespace pto::sim

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// The command line of ptosim as values.
+#pragma once
+
+#include "isa/diag.h"
+#include "simulator/compare.h"
+#include "simulator/launch.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace pto::sim {
+
+/// `--out o=o.npy`, `--expect o=e.npy`: an array parameter and a file.
+struct NamedFile {
+  std::string name;
+  std::string path;
+};
+
+/// `--print o:8`
+struct PrintRequest {
+  std::string name;
+  uint64_t count = 16;
+};
+
+struct SimOptions {
+  std::string file; // "-": stdin
+  std::string kernel;
+  Dim3 grid{};
+  Dim3 block{};
+  std::vector<std::string> args;
+  std::vector<NamedFile> outs;
+  std::vector<NamedFile> expects;
+  std::vector<PrintRequest> prints;
+  Tolerance tolerance;
+  bool is_functional = false;
+  std::string schedule; // empty: the mode's own
+  uint32_t dynamic_l1_bytes = 0;
+  unsigned threads = 0;
+  uint64_t max_insns = UINT64_MAX;
+  uint64_t max_cycles = UINT64_MAX;
+  std::vector<std::string> profiles; // empty: the file's .machine, else reference
+  std::vector<std::string> overrides;
+  std::vector<std::string> include_dirs;
+  std::vector<std::string> defines;
+  bool is_json = false;
+  bool is_quiet = false;
+  bool is_verbose = false;
+  isa::ColorMode color = isa::ColorMode::kAuto;
+};
+
+/// Options, or the status to exit with at once (0 after --help and --version, 2 after a mistake,
+/// which has been reported on stderr).
+struct ParsedCommandLine {
+  std::optional<SimOptions> options;
+  int exit_status = 0;
+};
+[[nodiscard]] ParsedCommandLine parse_command_line(int argc, char** argv);
+
+} // namespace pto::sim

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// From options and arguments to a finished launch.
+#include "simulator/kernel_run.h"
+
+#include "simulator/functional.h"
+#include "simulator/progress_line.h"
+#include "simulator/schedule.h"
+
+#include <fmt/format.h>
+
+#include <unistd.h>
+
+namespace pto::sim {
+namespace {
+
+std::span<const uint8_t> as_u8(const std::vector<std::byte>& bytes) {
+  return {reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()};
+}
+
+/// Fills hbm; the bits of every argument come back.
+std::vector<LaunchArg> place_arguments(const std::vector<Argument>& arguments, Hbm& hbm) {
+  std::vector<LaunchArg> result;
+  for (const Argument& argument : arguments) {
+    const isa::Param& param = argument.param;
+    if (!param.is_pointer) {
+      result.push_back({argument.bits, param.type, false});
+      continue;
+    }
+    const std::vector<std::byte>& data = argument.array.data;
+    const uint64_t base = hbm.alloc(data.size(), param.name, fmt::format("--arg {}", param.name));
+    if (!data.empty()) {
+      PTO_CHECK(hbm.write(base, as_u8(data)));
+    }
+    result.push_back({base, isa::Type::kNone, true});
+  }
+  return result;
+}
+
+std::vector<HostArray> read_arrays(const std::vector<Argument>& arguments,
+                                   const std::vector<LaunchArg>& placed,
+                                   const Hbm& hbm) {
+  std::vector<HostArray> result;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const HostArray& before = arguments[i].array;
+    HostArray after{before.element, before.shape, std::vector<std::byte>(before.data.size())};
+    if (!after.data.empty()) {
+      PTO_CHECK(hbm.read(placed[i].bits,
+                         {reinterpret_cast<uint8_t*>(after.data.data()), after.data.size()}));
+    }
+    result.push_back(std::move(after));
+  }
+  return result;
+}
+
+} // namespace
+
+KernelRun run_kernel(const SimOptions& options,
+                     std::shared_ptr<const Program> program,
+                     const std::vector<Argument>& arguments,
+                     const isa::MachineProfile& profile,
+                     const std::atomic<bool>& interrupt) {
+  KernelRun run;
+  run.profile = profile;
+  Machine machine(profile);
+  LaunchConfig config;
+  config.grid = options.grid;
+  config.block = options.block;
+  config.args = place_arguments(arguments, machine.hbm);
+  config.dynamic_l1_bytes = options.dynamic_l1_bytes;
+  Launch launch(machine, std::move(program), config);
+  ProgressLine line(!options.is_quiet && !options.is_json && ::isatty(STDERR_FILENO) == 1);
+  if (options.is_functional || !options.schedule.empty()) {
+    RunOptions run_options;
+    run_options.max_insns = options.max_insns;
+    run_options.interrupt = &interrupt;
+    run_options.host_threads = options.threads;
+    run_options.progress = [&](const Progress& progress) { line.update(progress, 0); };
+    std::string error;
+    run.result = options.is_functional
+                     ? run_functional(launch, run_options)
+                     : run_scheduled(launch, *parse_schedule(options.schedule, error), run_options);
+  } else {
+    TimedOptions timed_options;
+    timed_options.timing.max_cycles = options.max_cycles;
+    timed_options.max_insns = options.max_insns;
+    timed_options.interrupt = &interrupt;
+    timed_options.progress = [&](const Progress& progress, uint64_t cycle) {
+      line.update(progress, cycle);
+    };
+    SharedMemory shared(machine.profile);
+    run.timed = run_timed(launch, shared, timed_options);
+    run.result = std::move(run.timed->run);
+  }
+  run.arrays = read_arrays(arguments, config.args, machine.hbm);
+  return run;
+}
+
+} // namespace pto::sim

@@ -1,0 +1,365 @@
+// SPDX-License-Identifier: Apache-2.0
+// ptosim's run: program, profiles, arguments, launches, then everything that was asked about them.
+// All that can be wrong before the run is looked at before the run, several mistakes at a time.
+#include "simulator/run_command.h"
+
+#include "assembler/assemble.h"
+#include "isa/suggest.h"
+#include "simulator/argument.h"
+#include "simulator/file_io.h"
+#include "simulator/kernel_run.h"
+#include "simulator/npy.h"
+#include "simulator/progress_line.h"
+#include "simulator/run_report.h"
+#include "simulator/schedule.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+
+namespace pto::sim {
+namespace {
+
+constexpr int kGood = 0;
+constexpr int kFailed = 1;
+constexpr int kUsage = 2;
+constexpr int kInterruptedStatus = 130;
+
+class SimCommand {
+public:
+  explicit SimCommand(const SimOptions& options) : options_(options) {}
+
+  int run() {
+    int status = load();
+    if (status == kGood) {
+      status = bind();
+    }
+    if (status == kGood) {
+      status = read_expected();
+    }
+    show_diagnostics();
+    return status == kGood ? launch() : status;
+  }
+
+private:
+  /// A message without a place in the sources.
+  void complain(const std::string& message) { diags_.error({}, message); }
+
+  void show_diagnostics() {
+    if (diags_.all().empty()) {
+      return;
+    }
+    if (options_.is_json) {
+      fmt::print(stderr, "{}\n", isa::render_json(diags_));
+      return;
+    }
+    isa::RenderOptions render;
+    render.color = isa::use_color(options_.color, stderr);
+    fmt::print(stderr, "{}", isa::render(diags_, render));
+  }
+
+  int load() {
+    std::string error;
+    if (!options_.schedule.empty() && !parse_schedule(options_.schedule, error)) {
+      complain(error);
+      return kUsage;
+    }
+    std::optional<isa::Object> loaded = load_file();
+    if (!loaded) {
+      return kFailed;
+    }
+    const auto object = std::make_shared<const isa::Object>(std::move(*loaded));
+    program_ = Program::find(object, options_.kernel, error);
+    if (!program_) {
+      complain(error);
+      return kUsage;
+    }
+    return load_profiles(object->machine);
+  }
+
+  std::optional<isa::Object> load_file() {
+    constexpr std::string_view kStdinName = "<stdin>";
+    as::AssembleOptions assemble;
+    assemble.run_lints = options_.is_verbose; // ptoas gives the warnings
+    assemble.preprocess.include_dirs = options_.include_dirs;
+    assemble.preprocess.defines = options_.defines;
+    assemble.preprocess.read_file = [=](const std::string& path, std::string& error) {
+      return as::read_text_file(path == kStdinName ? "/dev/stdin" : path, error);
+    };
+    return as::load_program(
+        options_.file == "-" ? std::string(kStdinName) : options_.file, assemble, diags_);
+  }
+
+  int load_profiles(const std::string& machine_of_file) {
+    std::vector<std::string> names = options_.profiles;
+    if (names.empty()) {
+      names.push_back(machine_of_file.empty() ? "reference" : machine_of_file);
+    }
+    isa::ProfileIssues issues;
+    for (const std::string& name : names) {
+      std::optional<isa::MachineProfile> profile = isa::load_machine(name, issues);
+      if (!profile) {
+        continue;
+      }
+      for (const std::string& assignment : options_.overrides) {
+        static_cast<void>(isa::apply_override(*profile, assignment, issues));
+      }
+      profiles_.push_back(std::move(*profile));
+    }
+    for (const isa::ProfileIssue& issue : issues) {
+      std::string text = issue.to_string();
+      constexpr std::string_view kPrefix = "error: ";
+      if (text.starts_with(kPrefix)) {
+        text.erase(0, kPrefix.size());
+      }
+      complain(text);
+    }
+    return issues.empty() ? kGood : kUsage;
+  }
+
+  int bind() {
+    BoundArguments bound = bind_arguments(options_.args, program_->kernel(), diags_);
+    int status = bound.status == ArgumentStatus::kGood    ? kGood
+                 : bound.status == ArgumentStatus::kUsage ? kUsage
+                                                          : kFailed;
+    arguments_ = std::move(bound.arguments);
+    for (const NamedFile& out : options_.outs) {
+      status = std::max(status, check_array_name("--out", out.name));
+    }
+    for (const NamedFile& expect : options_.expects) {
+      status = std::max(status, check_array_name("--expect", expect.name));
+    }
+    for (const PrintRequest& request : options_.prints) {
+      status = std::max(status, check_array_name("--print", request.name));
+    }
+    return status;
+  }
+
+  int check_array_name(std::string_view option, const std::string& name) {
+    std::vector<std::string_view> pointers;
+    for (const isa::Param& param : program_->kernel().params) {
+      if (param.is_pointer) {
+        pointers.push_back(param.name);
+      }
+    }
+    if (std::find(pointers.begin(), pointers.end(), name) != pointers.end()) {
+      return kGood;
+    }
+    diags_
+        .error({},
+               fmt::format("{}: kernel '{}' has no pointer parameter '{}'{}",
+                           option,
+                           program_->kernel().name,
+                           name,
+                           isa::did_you_mean(name, pointers)))
+        .expect(pointers.empty() ? std::string("nothing: the kernel has no pointer parameter")
+                                 : fmt::format("one of {}", fmt::join(pointers, ", ")));
+    return kUsage;
+  }
+
+  [[nodiscard]] size_t index_of(const std::string& name) const {
+    size_t index = 0;
+    while (arguments_[index].param.name != name) {
+      ++index;
+    }
+    return index;
+  }
+
+  /// Files of --expect, before the run: a missing one should not cost a long simulation.
+  int read_expected() {
+    int status = kGood;
+    for (const NamedFile& expect : options_.expects) {
+      std::string error;
+      std::optional<HostArray> array;
+      if (expect.path.ends_with(".npy")) {
+        std::optional<NpyArray> npy = read_npy(expect.path, error);
+        if (npy) {
+          array = HostArray{element_type(npy->type), std::move(npy->shape), std::move(npy->data)};
+        }
+      } else {
+        std::optional<std::vector<std::byte>> bytes = read_file(expect.path, error);
+        if (bytes) {
+          const uint64_t size = bytes->size();
+          array = HostArray{std::nullopt, {size}, std::move(*bytes)};
+        }
+      }
+      if (!array) {
+        complain(fmt::format("--expect {}: {}", expect.name, error));
+        status = kFailed;
+        continue;
+      }
+      expected_.push_back(std::move(*array));
+    }
+    return status;
+  }
+
+  int launch() {
+    report_.options = &options_;
+    report_.program = program_.get();
+    report_.arguments = &arguments_;
+    const std::atomic<bool>& interrupt = catch_interrupt();
+    try {
+      for (const isa::MachineProfile& profile : profiles_) {
+        report_.runs.push_back(run_kernel(options_, program_, arguments_, profile, interrupt));
+        if (!report_.runs.back().is_completed()) {
+          break;
+        }
+      }
+    } catch (const LaunchError& error) {
+      isa::Diagnostics diags;
+      diags.error({}, error.what());
+      diags_ = std::move(diags);
+      show_diagnostics();
+      const bool is_usage =
+          error.kind() == LaunchErrorKind::kBlockSize || error.kind() == LaunchErrorKind::kGridSize;
+      return is_usage ? kUsage : kFailed;
+    }
+    compare_profiles();
+    const bool is_written = write_outputs();
+    compare_expected();
+    show_report();
+    return is_written ? exit_status() : kFailed;
+  }
+
+  [[nodiscard]] const KernelRun& last_run() const { return report_.runs.back(); }
+
+  /// Timing must not change results: a program whose arrays differ between profiles has a race.
+  void compare_profiles() {
+    const KernelRun& first = report_.runs.front();
+    for (const KernelRun& run : report_.runs) {
+      for (size_t i = 0; i < arguments_.size() && run.is_completed(); ++i) {
+        if (run.arrays[i].data != first.arrays[i].data) {
+          report_.disagreements.push_back(
+              fmt::format("{} differs between the profiles {} and {}: the kernel has a race or "
+                          "reads %clock",
+                          arguments_[i].param.name,
+                          first.profile.name,
+                          run.profile.name));
+        }
+      }
+    }
+  }
+
+  bool write_outputs() {
+    bool is_good = true;
+    for (const NamedFile& out : options_.outs) {
+      const HostArray& array = report_.runs.front().arrays[index_of(out.name)];
+      const ElementType type = array.element.value_or(ElementType{ElementClass::kUnsigned, 1});
+      std::string error;
+      const bool is_written =
+          out.path.ends_with(".npy")
+              ? write_npy(out.path, npy_type(type), array.shape, array.data, error)
+              : write_file_atomically(out.path, array.data, error);
+      if (is_written) {
+        report_.written.push_back({out, to_string(type), array.shape});
+      } else {
+        fmt::print(stderr, "ptosim: error: --out {}: {}\n", out.name, error);
+        is_good = false;
+      }
+    }
+    return is_good;
+  }
+
+  void compare_expected() {
+    if (!last_run().is_completed()) {
+      return;
+    }
+    for (size_t i = 0; i < options_.expects.size(); ++i) {
+      const NamedFile& file = options_.expects[i];
+      const HostArray& got = report_.runs.front().arrays[index_of(file.name)];
+      ExpectOutcome outcome{file, {}, {}};
+      std::string error;
+      outcome.comparison = compare_arrays(got, expected_[i], options_.tolerance, error);
+      if (!outcome.comparison) {
+        outcome.text =
+            fmt::format("{} cannot be compared with {}: {}\n", file.name, file.path, error);
+      } else if (outcome.comparison->is_equal()) {
+        outcome.text =
+            describe_agreement(file.name, file.path, *outcome.comparison, options_.tolerance) +
+            "\n";
+      } else {
+        outcome.text = describe_difference(
+            file.name, *outcome.comparison, got, expected_[i], options_.tolerance);
+      }
+      report_.expects.push_back(std::move(outcome));
+    }
+  }
+
+  void show_report() {
+    if (options_.is_json) {
+      fmt::print("{}", report_json(report_));
+      return;
+    }
+    const KernelRun& first = report_.runs.front();
+    for (const PrintLine& line : first.result.prints) {
+      fmt::print("{}\n", line.text);
+    }
+    if (first.result.prints_truncated) {
+      fmt::print(stderr, "ptosim: only the first {} lines of print are shown\n", kMaxPrintLines);
+    }
+    for (const PrintRequest& request : options_.prints) {
+      fmt::print("{}",
+                 array_text(request.name, first.arrays[index_of(request.name)], request.count));
+    }
+    if (!options_.is_quiet) {
+      const bool is_table = report_.runs.size() > 1 && last_run().is_completed();
+      fmt::print("{}", is_table ? comparison_table(report_) : summary_text(report_));
+      for (const WrittenFile& written : report_.written) {
+        fmt::print("{}: {}{} written to {}{}\n",
+                   written.file.name,
+                   written.type,
+                   shape_to_string(written.shape),
+                   written.file.path,
+                   last_run().is_completed() ? "" : " as it was when the run stopped");
+      }
+    }
+    std::fflush(stdout);
+    fmt::print(stderr, "{}", stop_text(report_, last_run()));
+    show_checks();
+  }
+
+  void show_checks() {
+    for (const ExpectOutcome& outcome : report_.expects) {
+      if (!outcome.is_good()) {
+        fmt::print(stderr, "{}", outcome.text);
+      } else if (!options_.is_quiet) {
+        fmt::print("{}", outcome.text);
+      }
+    }
+    if (!options_.expects.empty() && report_.expects.empty()) {
+      fmt::print(stderr, "ptosim: nothing was compared, since the run did not complete\n");
+    }
+    for (const std::string& disagreement : report_.disagreements) {
+      fmt::print(stderr, "ptosim: error: {}\n", disagreement);
+    }
+  }
+
+  [[nodiscard]] int exit_status() const {
+    if (last_run().result.status == RunStatus::kInterrupted) {
+      return kInterruptedStatus;
+    }
+    const bool is_good =
+        last_run().is_completed() && report_.disagreements.empty() &&
+        std::all_of(report_.expects.begin(),
+                    report_.expects.end(),
+                    [](const ExpectOutcome& outcome) { return outcome.is_good(); });
+    return is_good ? kGood : kFailed;
+  }
+
+  const SimOptions& options_;
+  isa::Diagnostics diags_;
+  std::shared_ptr<const Program> program_;
+  std::vector<isa::MachineProfile> profiles_;
+  std::vector<Argument> arguments_;
+  std::vector<HostArray> expected_; // one an --expect
+  RunReport report_;
+};
+
+} // namespace
+
+int run_command(const SimOptions& options) {
+  return SimCommand(options).run();
+}
+
+} // namespace pto::sim
