@@ -180,6 +180,9 @@ inline constexpr Flags kFrees = 1 << 14;
 inline constexpr Flags kPrints = 1 << 15;
 inline constexpr Flags kTraps = 1 << 16;
 inline constexpr Flags kTypesFirst = 1 << 17;   // printed mnemonic.types.mods (CVT, MMA)
+inline constexpr Flags kSelects = 1 << 19;      // reads only the source that its predicate picks
+inline constexpr Flags kDivides = 1 << 20;      // the last source is a divisor
+inline constexpr Flags kShuffles = 1 << 21;     // each lane reads one other lane (with kCrossLane)
 inline constexpr Flags kCacheControl = 1 << 18; // PREFETCH, INVAL: no data moves to the lane
 
 // ---------------------------------------------------------------- the row

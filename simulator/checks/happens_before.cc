@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// Orders of accesses, see the header.
+#include "simulator/checks/happens_before.h"
+
+#include <algorithm>
+
+namespace pto::sim {
+
+void HappensBefore::begin(uint32_t warps_per_block) {
+  warps_ = warps_per_block;
+  blocks_.clear();
+  published_.clear();
+  copies_.clear();
+}
+
+void HappensBefore::block_begin(uint64_t block) {
+  blocks_[block].warps.resize(warps_);
+}
+
+void HappensBefore::block_end(uint64_t block) {
+  blocks_.erase(block);
+}
+
+const HappensBefore::Block* HappensBefore::find(uint64_t block) const {
+  const auto found = blocks_.find(block);
+  return found == blocks_.end() ? nullptr : &found->second;
+}
+
+void HappensBefore::join(Knowledge& into, const Knowledge& from) {
+  for (const auto& [agent, time] : from) {
+    uint32_t& known = into[agent];
+    known = std::max(known, time);
+  }
+}
+
+uint32_t HappensBefore::time(uint64_t block, uint32_t warp) const {
+  return find(block)->warps[warp].time;
+}
+
+bool HappensBefore::is_ordered(Agent agent, uint32_t time, uint64_t block, uint32_t warp) const {
+  if ((agent & kCopyBit) != 0) {
+    const Copy& copy = copies_[agent & ~kCopyBit];
+    if (copy.block == block && (copy.waited_by >> warp & 1) != 0) {
+      return true;
+    }
+    return copy.waiter != kNoAgent && is_ordered(copy.waiter, copy.wait_time, block, warp);
+  }
+  const Block& here = blocks_.at(block);
+  if (block_of(agent) == block) {
+    if (warp_of(agent) == warp || time < here.barrier_time) {
+      return true;
+    }
+  }
+  const Knowledge& knows = here.warps[warp].knows;
+  const auto known = knows.find(agent);
+  return known != knows.end() && time <= known->second;
+}
+
+void HappensBefore::barrier(uint64_t block) {
+  Block& here = blocks_.at(block);
+  Knowledge all;
+  uint32_t latest = 0;
+  for (const Warp& warp : here.warps) {
+    join(all, warp.knows);
+    latest = std::max(latest, warp.time);
+  }
+  here.barrier_time = latest + 1;
+  // What the warps of this block did before is covered by barrier_time.
+  for (auto entry = all.begin(); entry != all.end();) {
+    entry = block_of(entry->first) == block ? all.erase(entry) : std::next(entry);
+  }
+  for (Warp& warp : here.warps) {
+    warp.time = here.barrier_time;
+    warp.knows = all;
+  }
+  for (const Agent open : here.open_copies) {
+    copies_[open & ~kCopyBit].waited_by = ~uint64_t{0};
+  }
+  here.open_copies.clear();
+}
+
+void HappensBefore::fence(uint64_t block, uint32_t warp, bool device) {
+  Block& here = blocks_.at(block);
+  Warp& self = here.warps[warp];
+  // Published: the warp's own accesses, what it knows, and what the last barrier told it of the
+  // other warps of its block.
+  Knowledge covered = self.knows;
+  covered[agent(block, warp)] = self.time;
+  for (uint32_t other = 0; other < warps_ && here.barrier_time > 0; ++other) {
+    uint32_t& known = covered[agent(block, other)];
+    known = std::max(known, here.barrier_time - 1);
+  }
+  self.fence_time = self.time;
+  self.fence_knows = covered;
+  if (device) {
+    self.device_fence_time = self.time;
+    self.device_fence_knows = std::move(covered);
+  }
+  ++self.time;
+}
+
+bool HappensBefore::has_fenced(uint64_t block, uint32_t warp) const {
+  return find(block)->warps[warp].fence_time != 0;
+}
+
+void HappensBefore::release(uint64_t block, uint32_t warp, uint64_t location) {
+  const Warp& self = blocks_.at(block).warps[warp];
+  if (self.fence_time == 0) {
+    return;
+  }
+  Published& published = published_[location];
+  if (published.block != block) {
+    published.in_block.clear(); // other warps of that other block keep the device part
+    published.block = block;
+  }
+  join(published.in_block, self.fence_knows);
+  if (self.device_fence_time != 0) {
+    join(published.on_device, self.device_fence_knows);
+  }
+}
+
+void HappensBefore::acquire(uint64_t block, uint32_t warp, uint64_t location) {
+  const auto found = published_.find(location);
+  if (found == published_.end()) {
+    return;
+  }
+  Warp& self = blocks_.at(block).warps[warp];
+  join(self.knows, found->second.on_device);
+  if (found->second.block == block) {
+    join(self.knows, found->second.in_block);
+  }
+}
+
+Agent HappensBefore::copy_start(uint64_t block, uint32_t, uint64_t id) {
+  const Agent agent = kCopyBit | static_cast<Agent>(copies_.size());
+  copies_.push_back({.block = block});
+  blocks_.at(block).copies[id] = agent;
+  return agent;
+}
+
+void HappensBefore::copy_waited(uint64_t block, uint32_t warp, uint64_t id) {
+  Block& here = blocks_.at(block);
+  const auto found = here.copies.find(id);
+  if (found == here.copies.end()) {
+    return;
+  }
+  Copy& copy = copies_[found->second & ~kCopyBit];
+  if (copy.waited_by == 0) {
+    here.open_copies.push_back(found->second);
+    copy.waiter = agent(block, warp);
+    copy.wait_time = here.warps[warp].time;
+  }
+  copy.waited_by |= uint64_t{1} << warp;
+}
+
+} // namespace pto::sim

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which accesses of a launch are ordered. The race check asks, for an earlier access by some agent,
+// whether the current warp is certain to come after it in every schedule.
+//
+// Agents are warps and copies. A warp's own insns are ordered (its lanes run in lock step). What
+// orders agents:
+//   - BARRIER_BLOCK: everything before it in the block is before everything after it;
+//   - a copy: after what its issuing warp knew when it started it; before a warp that waited for
+//   it;
+//   - a release and an acquire of one location: FENCE, then an atomic or a store to the location by
+//     one warp; an atomic or a .cv load of the location by another. A fence.block orders for the
+//     same block only.
+// Blocks are otherwise unordered, whatever core ran them in which order.
+//
+// A warp's time counts its barriers and fences. Knowledge of other blocks' warps is kept sparsely,
+// since only flags give it; within a block one number, the time of the last barrier, says most.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <unordered_map>
+#include <vector>
+
+namespace pto::sim {
+
+/// A warp of the grid (block * warps + warp) or, with kCopyBit, a copy.
+using Agent = uint32_t;
+inline constexpr Agent kCopyBit = 0x80000000;
+inline constexpr Agent kNoAgent = 0x7fffffff;
+
+class HappensBefore {
+public:
+  /// Time up to which an agent's accesses are known to be over.
+  using Knowledge = std::map<Agent, uint32_t>;
+
+  void begin(uint32_t warps_per_block);
+  void block_begin(uint64_t block);
+  void block_end(uint64_t block);
+
+  Agent agent(uint64_t block, uint32_t warp) const {
+    return static_cast<Agent>(block * warps_ + warp);
+  }
+  uint64_t block_of(Agent warp_agent) const { return warp_agent / warps_; }
+  uint32_t warp_of(Agent warp_agent) const { return warp_agent % warps_; }
+  uint32_t time(uint64_t block, uint32_t warp) const;
+
+  /// The earlier access is certain to be over when (block, warp) executes its next insn.
+  bool is_ordered(Agent agent, uint32_t time, uint64_t block, uint32_t warp) const;
+
+  void barrier(uint64_t block);
+  void fence(uint64_t block, uint32_t warp, bool device);
+  /// Atomic or store to the location: publishes what the warp's last fence covered.
+  void release(uint64_t block, uint32_t warp, uint64_t location);
+  /// Atomic or .cv load of the location: learns what was published there.
+  void acquire(uint64_t block, uint32_t warp, uint64_t location);
+  bool has_fenced(uint64_t block, uint32_t warp) const;
+
+  /// A copy starts; the agent of its accesses.
+  Agent copy_start(uint64_t block, uint32_t warp, uint64_t id);
+  /// The warp waited for the copy.
+  void copy_waited(uint64_t block, uint32_t warp, uint64_t id);
+  struct Copy {
+    uint64_t block = 0;
+    uint64_t waited_by = 0;  // bit a warp
+    Agent waiter = kNoAgent; // the first that waited
+    uint32_t wait_time = 0;
+  };
+  const Copy& copy(Agent copy_agent) const { return copies_[copy_agent & ~kCopyBit]; }
+
+private:
+  struct Warp {
+    uint32_t time = 1;
+    Knowledge knows;         // agents of other blocks, and of this block since the last barrier
+    uint32_t fence_time = 0; // own accesses up to it are published by a release; 0: no fence yet
+    Knowledge fence_knows;
+    uint32_t device_fence_time = 0;
+    Knowledge device_fence_knows;
+  };
+  struct Block {
+    std::vector<Warp> warps;
+    uint32_t barrier_time = 0; // accesses of the block before it are known to all its warps
+    std::unordered_map<uint64_t, Agent> copies; // by id
+    std::vector<Agent> open_copies;             // waited for by some warp, not yet known to all
+  };
+  struct Published {
+    uint64_t block = 0;
+    Knowledge in_block; // for warps of that block
+    Knowledge on_device;
+  };
+
+  const Block* find(uint64_t block) const;
+  static void join(Knowledge& into, const Knowledge& from);
+
+  uint32_t warps_ = 1;
+  std::unordered_map<uint64_t, Block> blocks_;
+  std::unordered_map<uint64_t, Published> published_;
+  std::vector<Copy> copies_;
+};
+
+} // namespace pto::sim

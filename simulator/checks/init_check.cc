@@ -1,0 +1,388 @@
+// SPDX-License-Identifier: Apache-2.0
+// The init check, see the header.
+#include "simulator/checks/init_check.h"
+
+#include "isa/insn_desc.h"
+#include "simulator/block.h"
+#include "simulator/launch.h"
+#include "simulator/program.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+
+namespace pto::sim {
+
+namespace {
+
+using isa::Operand;
+using isa::OperandKind;
+
+// Registers of all files in one row: r, d, p.
+constexpr unsigned kFirstReg64 = isa::kReg32Count;
+constexpr unsigned kFirstPred = kFirstReg64 + isa::kReg64Count;
+constexpr unsigned kSlots = kFirstPred + isa::kPredCount;
+
+std::string slot_name(unsigned slot) {
+  return slot < kFirstReg64  ? fmt::format("r{}", slot)
+         : slot < kFirstPred ? fmt::format("d{}", slot - kFirstReg64)
+                             : fmt::format("p{}", slot - kFirstPred);
+}
+
+bool is_register(const Operand& operand) {
+  return operand.kind == OperandKind::kReg32 || operand.kind == OperandKind::kReg64 ||
+         operand.kind == OperandKind::kPred;
+}
+
+} // namespace
+
+void InitCheck::Undefined::add(uint32_t more, const Origin& from) {
+  if (lanes == 0 && more != 0) {
+    origin = from;
+  }
+  lanes |= more;
+}
+
+unsigned InitCheck::slot_of(OperandKind kind, uint32_t index) {
+  return kind == OperandKind::kReg32   ? index
+         : kind == OperandKind::kReg64 ? kFirstReg64 + index
+                                       : kFirstPred + index;
+}
+
+void InitCheck::launch_begin(const Launch&) {
+  blocks_.clear();
+}
+
+void InitCheck::block_begin(const BlockRun& block) {
+  BlockData& data = blocks_[block.index()];
+  data.warps = block.warp_count();
+  data.defined.assign(size_t{kSlots} * data.warps, 0);
+  data.origins.assign(size_t{kSlots} * data.warps, Origin{});
+  data.l1.assign(block.scratchpad().capacity_bytes(), 0);
+}
+
+void InitCheck::block_end(const BlockRun& block) {
+  blocks_.erase(block.index());
+}
+
+InitCheck::Undefined
+InitCheck::register_value(uint64_t block, unsigned slot, uint32_t warp, uint32_t lanes) {
+  const BlockData& data = blocks_.at(block);
+  const size_t at = size_t{slot} * data.warps + warp;
+  Undefined result;
+  Origin origin = data.origins[at];
+  if (origin.pc == Origin::kNever) {
+    origin.address = slot;
+  }
+  result.add(lanes & ~data.defined[at], origin);
+  return result;
+}
+
+InitCheck::Undefined
+InitCheck::value(const EventSite& site, const Operand& operand, uint32_t lanes) {
+  return is_register(operand)
+             ? register_value(
+                   site.block.index(), slot_of(operand.kind, operand.index), site.warp, lanes)
+             : Undefined{};
+}
+
+InitCheck::Undefined
+InitCheck::address_value(const EventSite& site, const Operand& mem, uint32_t lanes) {
+  Undefined result;
+  const isa::MemRef ref = mem.mem();
+  if (ref.base == isa::BaseKind::kReg) {
+    const OperandKind kind =
+        ref.space == isa::Space::kHbm ? OperandKind::kReg64 : OperandKind::kReg32;
+    result = register_value(site.block.index(), slot_of(kind, ref.base_index), site.warp, lanes);
+  }
+  if (ref.index_reg != isa::kNoIndexReg) {
+    const Undefined index = register_value(
+        site.block.index(), slot_of(OperandKind::kReg32, ref.index_reg), site.warp, lanes);
+    result.add(index.lanes, index.origin);
+  }
+  return result;
+}
+
+// SEL reads only the source that its predicate picks.
+InitCheck::Undefined
+InitCheck::selected(const EventSite& site, const isa::Insn& insn, uint32_t lanes) {
+  uint32_t chosen = 0;
+  for (unsigned lane = 0; lane < isa::kWarpLanes; ++lane) {
+    const uint32_t in_block = site.warp * isa::kWarpLanes + lane;
+    if ((lanes >> lane & 1) != 0 &&
+        site.block.source_value(insn.operands[3], isa::Type::kPred, in_block) != 0) {
+      chosen |= 1u << lane;
+    }
+  }
+  Undefined result = value(site, insn.operands[3], lanes);
+  const Undefined a = value(site, insn.operands[1], lanes & chosen);
+  const Undefined b = value(site, insn.operands[2], lanes & ~chosen);
+  result.add(a.lanes, a.origin);
+  result.add(b.lanes, b.origin);
+  return result;
+}
+
+void InitCheck::before_insn(const EventSite& site, uint32_t active_mask, uint32_t exec_mask) {
+  const ProgramInsn& decoded = site.block.next_insn(site.warp);
+  const isa::Insn& insn = decoded.insn;
+  operands_ = {};
+  elements_.clear();
+  if (insn.guard.present) {
+    const Undefined guard =
+        register_value(site.block.index(), kFirstPred + insn.guard.pred, site.warp, active_mask);
+    report(site, guard, insn.desc->has(isa::kBranch) ? "decides a branch" : "decides a guard");
+  }
+  if (exec_mask == 0 || (decoded.is_block_scoped && site.warp != 0)) {
+    return;
+  }
+  const uint32_t lanes = decoded.is_block_scoped ? 1u << std::countr_zero(exec_mask) : exec_mask;
+  const bool is_select = insn.desc->has(isa::kSelects);
+  if (is_select) {
+    operands_ = selected(site, insn, lanes);
+    return;
+  }
+  bool writes_hbm = false;
+  for (unsigned i = 0; i < insn.operand_count; ++i) {
+    const Operand& operand = insn.operands[i];
+    const isa::OperandSpec& spec = isa::spec_of(insn, i);
+    if (operand.kind == OperandKind::kMem) {
+      report(site, address_value(site, operand, lanes), "is used as an address");
+      writes_hbm |= isa::writes(spec.role) && operand.mem().space == isa::Space::kHbm;
+    } else if (isa::reads(spec.role) && is_register(operand)) {
+      const unsigned count = spec.vector ? isa::vector_count(insn) : 1;
+      for (unsigned element = 0; element < count; ++element) {
+        const Undefined part = register_value(
+            site.block.index(), slot_of(operand.kind, operand.index) + element, site.warp, lanes);
+        operands_.add(part.lanes, part.origin);
+        elements_.push_back(part);
+      }
+    }
+  }
+  if (writes_hbm && !insn.desc->has(isa::kAsync)) {
+    report(site, operands_, "is stored to hbm");
+  } else if (insn.desc->has(isa::kPrints)) {
+    report(site, operands_, "is printed");
+  } else if (decoded.is_block_scoped) {
+    report(site, operands_, "is an operand of a block-scoped insn");
+  }
+  if (insn.desc->has(isa::kCrossLane) && operands_.lanes != 0) {
+    // A reduction or vote mixes all lanes. A shuffle reads one lane each, here unknown: undefined
+    // only where every lane is, so that no correct exchange is reported.
+    const bool is_shuffle = insn.desc->has(isa::kShuffles);
+    operands_.lanes = is_shuffle && operands_.lanes != lanes ? 0 : lanes;
+  }
+}
+
+void InitCheck::after_insn(const BlockRun& block, const IssueRecord& record) {
+  if (record.exec_mask == 0 || record.passed_over) {
+    return;
+  }
+  const isa::Insn& insn = *record.insn;
+  if (insn.desc->unit == isa::Unit::kC) {
+    matrix_product(block, record);
+  } else {
+    BlockData& data = blocks_.at(block.index());
+    for (unsigned i = 0; i < record.l1_count; ++i) {
+      if (record.l1[i].writes) {
+        const auto first = data.l1.begin() + static_cast<std::ptrdiff_t>(record.l1[i].offset);
+        std::fill(first, first + static_cast<std::ptrdiff_t>(record.l1[i].size_bytes), uint8_t{1});
+      }
+    }
+  }
+  const bool has_l1_access = record.addresses != nullptr && record.space == isa::Space::kL1;
+  if (has_l1_access && record.reads_memory) {
+    load_from_l1(block, record);
+    return;
+  }
+  if (has_l1_access && record.writes_memory) {
+    store_to_l1(record);
+    return;
+  }
+  // Loads from hbm and const are defined; all else is as defined as its sources.
+  const bool is_load = record.addresses != nullptr && record.reads_memory;
+  for (unsigned i = 0; i < insn.operand_count; ++i) {
+    const isa::OperandSpec& spec = isa::spec_of(insn, i);
+    if (isa::writes(spec.role) && is_register(insn.operands[i])) {
+      const unsigned count = spec.vector ? isa::vector_count(insn) : 1;
+      for (unsigned element = 0; element < count; ++element) {
+        define(record,
+               slot_of(insn.operands[i].kind, insn.operands[i].index) + element,
+               is_load ? 0 : operands_.lanes,
+               operands_.origin);
+      }
+    }
+  }
+}
+
+void InitCheck::define(const IssueRecord& record,
+                       unsigned slot,
+                       uint32_t undefined,
+                       const Origin& origin) {
+  BlockData& data = blocks_.at(record.block);
+  const size_t at = size_t{slot} * data.warps + record.warp;
+  data.defined[at] = (data.defined[at] & ~record.exec_mask) | (record.exec_mask & ~undefined);
+  if ((undefined & record.exec_mask) != 0) {
+    data.origins[at] = origin;
+  }
+}
+
+bool InitCheck::l1_defined(BlockData& data,
+                           uint64_t offset,
+                           uint64_t bytes,
+                           uint64_t& first_undefined) {
+  for (uint64_t at = offset; at < offset + bytes && at < data.l1.size(); ++at) {
+    if (data.l1[at] == 0) {
+      first_undefined = at;
+      return false;
+    }
+  }
+  return true;
+}
+
+void InitCheck::load_from_l1(const BlockRun& block, const IssueRecord& record) {
+  BlockData& data = blocks_.at(block.index());
+  const isa::Insn& insn = *record.insn;
+  const unsigned count =
+      std::max(1u, record.access_bytes / std::max<unsigned>(record.element_bytes, 1));
+  for (unsigned element = 0; element < count; ++element) {
+    uint32_t undefined = 0;
+    Origin origin;
+    for (unsigned lane = 0; lane < isa::kWarpLanes; ++lane) {
+      uint64_t first = 0;
+      if ((record.exec_mask >> lane & 1) != 0 &&
+          !l1_defined(data,
+                      record.addresses[lane] + uint64_t{element} * record.element_bytes,
+                      record.element_bytes,
+                      first)) {
+        if (undefined == 0) {
+          origin = {.pc = record.pc, .is_memory = true, .address = first};
+        }
+        undefined |= 1u << lane;
+      }
+    }
+    if (insn.operands[0].kind != OperandKind::kDiscard) {
+      define(record,
+             slot_of(insn.operands[0].kind, insn.operands[0].index) + element,
+             undefined,
+             origin);
+    }
+  }
+  // An atomic stores a value that is as defined as the old one and its operands: bytes that were
+  // undefined stay so, and an undefined operand makes them so.
+  if (record.writes_memory && operands_.lanes != 0) {
+    store_to_l1(record);
+  }
+}
+
+void InitCheck::store_to_l1(const IssueRecord& record) {
+  BlockData& data = blocks_.at(record.block);
+  const unsigned element_bytes = std::max<unsigned>(record.element_bytes, 1);
+  for (unsigned lane = 0; lane < isa::kWarpLanes; ++lane) {
+    if ((record.exec_mask >> lane & 1) == 0) {
+      continue;
+    }
+    for (uint64_t at = 0; at < record.access_bytes; ++at) {
+      const uint64_t element = record.is_atomic ? 0 : at / element_bytes;
+      const uint32_t undefined = record.is_atomic             ? operands_.lanes
+                                 : element < elements_.size() ? elements_[element].lanes
+                                                              : 0;
+      const uint64_t byte = record.addresses[lane] + at;
+      if (byte < data.l1.size()) {
+        data.l1[byte] = (undefined >> lane & 1) == 0 ? 1 : 0;
+      }
+    }
+  }
+}
+
+// C[i][j] is undefined where row i of A, column j of B or C itself is, in part.
+void InitCheck::matrix_product(const BlockRun& block, const IssueRecord& record) {
+  if (record.l1_count < 3) {
+    return;
+  }
+  BlockData& data = blocks_.at(block.index());
+  const isa::Insn& insn = *record.insn;
+  const uint32_t lane = static_cast<uint32_t>(std::countr_zero(record.exec_mask));
+  const auto leading = [&](unsigned i, uint32_t otherwise) {
+    return insn.has_operand(i) ? block.source_value(insn.operands[i], isa::Type::kU32, lane)
+                               : otherwise;
+  };
+  const uint64_t in_bytes = isa::size_bytes(insn.type2);
+  const uint64_t lda = leading(6, record.k) * in_bytes;
+  const uint64_t ldb = leading(7, record.n) * in_bytes;
+  const uint64_t ldc = leading(8, record.n) * 4;
+  std::vector<uint8_t> column_defined(record.n, 1);
+  uint64_t first = 0;
+  for (uint32_t k = 0; k < record.k; ++k) {
+    for (uint32_t j = 0; j < record.n; ++j) {
+      column_defined[j] &=
+          l1_defined(data, record.l1[2].offset + k * ldb + j * in_bytes, in_bytes, first);
+    }
+  }
+  for (uint32_t i = 0; i < record.m; ++i) {
+    const bool row = l1_defined(data, record.l1[1].offset + i * lda, record.k * in_bytes, first);
+    for (uint32_t j = 0; j < record.n; ++j) {
+      const uint64_t c = record.l1[0].offset + i * ldc + j * 4;
+      const bool is_defined = row && column_defined[j] != 0 && l1_defined(data, c, 4, first);
+      std::fill_n(data.l1.begin() + static_cast<std::ptrdiff_t>(c), 4, is_defined ? 1 : 0);
+    }
+  }
+}
+
+void InitCheck::copy_start(const EventSite& site, const CopyRecord& copy) {
+  BlockData& data = blocks_.at(site.block.index());
+  for (uint32_t row = 0; row < copy.shape.rows; ++row) {
+    const uint64_t offset = copy.l1_row(row);
+    if (copy.direction == isa::CopyDirection::kHbmToL1) {
+      std::fill_n(data.l1.begin() + static_cast<std::ptrdiff_t>(offset), copy.shape.row_bytes, 1);
+      continue;
+    }
+    uint64_t first = 0;
+    if (!l1_defined(data, offset, copy.shape.row_bytes, first)) {
+      Undefined undefined;
+      undefined.add(1, {.pc = site.pc, .is_memory = true, .address = first});
+      report(site, undefined, "is copied to hbm");
+      return;
+    }
+  }
+}
+
+void InitCheck::report(const EventSite& site, const Undefined& undefined, const char* use) {
+  if (undefined.lanes == 0) {
+    return;
+  }
+  const Origin& origin = undefined.origin;
+  if (findings_.count_known(CheckKind::kInit, site.pc, origin.pc)) {
+    return;
+  }
+  Finding finding;
+  finding.kind = CheckKind::kInit;
+  finding.here = {.pc = site.pc,
+                  .block = site.block.index(),
+                  .warp = site.warp,
+                  .lane_mask = undefined.lanes,
+                  .what = "use"};
+  if (origin.pc == Origin::kNever) {
+    finding.message = fmt::format(
+        "{}, which was never written, {}", slot_name(static_cast<unsigned>(origin.address)), use);
+    finding.hint = "write the register on every path to here";
+  } else {
+    const std::string place = describe_address(site.block, isa::Space::kL1, origin.address);
+    finding.message =
+        fmt::format("a value from scratchpad that was never written ({}) {}", place, use);
+    finding.hint = "fill or load the scratchpad before it is read";
+    finding.there = FindingSite{.pc = origin.pc,
+                                .block = site.block.index(),
+                                .warp = site.warp,
+                                .lane_mask = 0,
+                                .what = "read of undefined scratchpad"};
+    finding.has_address = true;
+    finding.space = isa::Space::kL1;
+    finding.address = origin.address;
+    finding.size_bytes = 1;
+    finding.location = place;
+  }
+  findings_.add(std::move(finding));
+}
+
+} // namespace pto::sim
