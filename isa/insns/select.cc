@@ -179,6 +179,7 @@ constexpr InsnDesc kRows[] = {
      .opcode = 0x072,
      .operands = {dst("d"), src("a"), src("b"), pred_src("p")},
      .types = kB32 | kB64,
+     .flags = kSelects,
      .latency = "SEL",
      .exec = exec_sel,
      .npu = "{d} = {p} ? {a} : {b};",
