@@ -92,6 +92,7 @@ struct RawOptions {
   std::vector<std::string> outs;
   std::vector<std::string> expects;
   std::vector<std::string> prints;
+  std::string checks;
   std::string max_insns;
   std::string max_cycles;
   bool nan_differs = false;
@@ -139,6 +140,10 @@ void declare(CLI::App& app, SimOptions& options, RawOptions& raw) {
                  options.schedule,
                  "Order of warps: timed (default), lockstep, greedy or random:SEED")
       ->type_name("ORDER");
+  app.add_option("--checks",
+                 raw.checks,
+                 "What to look for: mem, init, race, sync, nan (a list with commas), or all")
+      ->type_name("LIST");
   app.add_option("--threads",
                  options.threads,
                  "Host threads with --functional; 0 (default): all. Never changes a result")
@@ -198,6 +203,12 @@ void complete(SimOptions& options, const RawOptions& raw) {
   if (!raw.max_cycles.empty()) {
     options.max_cycles = parse_limit("--max-cycles", raw.max_cycles);
   }
+  std::string checks_error;
+  const std::optional<CheckSet> checks = parse_checks(raw.checks, checks_error);
+  if (!checks) {
+    throw CLI::ValidationError("--checks", checks_error);
+  }
+  options.checks = *checks;
   const bool is_timed =
       !options.is_functional && (options.schedule.empty() || options.schedule == "timed");
   if (!is_timed && options.max_cycles != UINT64_MAX) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "isa/diag.h"
+#include "simulator/checks/checks.h"
 #include "simulator/compare.h"
 #include "simulator/launch.h"
 
@@ -37,6 +38,7 @@ struct SimOptions {
   Tolerance tolerance;
   bool is_functional = false;
   std::string schedule; // empty: the mode's own
+  CheckSet checks;
   uint32_t dynamic_l1_bytes = 0;
   unsigned threads = 0;
   uint64_t max_insns = UINT64_MAX;

@@ -2,6 +2,7 @@
 // From options and arguments to a finished launch.
 #include "simulator/kernel_run.h"
 
+#include "simulator/checks/checks.h"
 #include "simulator/functional.h"
 #include "simulator/progress_line.h"
 #include "simulator/schedule.h"
@@ -68,6 +69,8 @@ KernelRun run_kernel(const SimOptions& options,
   config.args = place_arguments(arguments, machine.hbm);
   config.dynamic_l1_bytes = options.dynamic_l1_bytes;
   Launch launch(machine, std::move(program), config);
+  Checks checks(options.checks);
+  checks.attach(launch);
   ProgressLine line(!options.is_quiet && !options.is_json && ::isatty(STDERR_FILENO) == 1);
   if (options.is_functional || !options.schedule.empty()) {
     RunOptions run_options;
@@ -91,6 +94,9 @@ KernelRun run_kernel(const SimOptions& options,
     run.timed = run_timed(launch, shared, timed_options);
     run.result = std::move(run.timed->run);
   }
+  checks.add_result(launch, run.result);
+  run.findings = checks.findings().list();
+  run.findings_dropped = checks.findings().dropped();
   run.arrays = read_arrays(arguments, config.args, machine.hbm);
   return run;
 }

@@ -4,6 +4,7 @@
 
 #include "isa/machine.h"
 #include "simulator/argument.h"
+#include "simulator/checks/finding.h"
 #include "simulator/cli_options.h"
 #include "simulator/launch.h"
 #include "simulator/timed.h"
@@ -19,6 +20,8 @@ struct KernelRun {
   isa::MachineProfile profile;
   RunResult result;
   std::optional<TimedResult> timed; // its `run` is moved to `result`
+  std::vector<Finding> findings;    // of options.checks
+  uint64_t findings_dropped = 0;    // past Findings::kLimit
   /// Contents of every pointer argument when the run ended, by parameter; empty for scalars.
   std::vector<HostArray> arrays;
 

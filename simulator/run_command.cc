@@ -4,9 +4,9 @@
 #include "simulator/run_command.h"
 
 #include "assembler/assemble.h"
+#include "simulator/file_io.h"
 #include "isa/suggest.h"
 #include "simulator/argument.h"
-#include "simulator/file_io.h"
 #include "simulator/kernel_run.h"
 #include "simulator/npy.h"
 #include "simulator/progress_line.h"
@@ -316,6 +316,7 @@ private:
     }
     std::fflush(stdout);
     fmt::print(stderr, "{}", stop_text(report_, last_run()));
+    fmt::print(stderr, "{}", findings_text(report_, report_.runs.front()));
     show_checks();
   }
 
@@ -341,6 +342,7 @@ private:
     }
     const bool is_good =
         last_run().is_completed() && report_.disagreements.empty() &&
+        report_.runs.front().findings.empty() &&
         std::all_of(report_.expects.begin(),
                     report_.expects.end(),
                     [](const ExpectOutcome& outcome) { return outcome.is_good(); });

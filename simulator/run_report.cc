@@ -325,6 +325,23 @@ std::string stop_text(const RunReport& report, const KernelRun& run) {
   return {};
 }
 
+std::string findings_text(const RunReport& report, const KernelRun& run) {
+  std::string text;
+  for (const Finding& finding : run.findings) {
+    if (!finding.is_stop) { // that one is in stop_text
+      text += format_finding(finding, *report.program);
+    }
+  }
+  if (!run.findings.empty()) {
+    text +=
+        fmt::format("ptosim: the checks found {}{}\n",
+                    plural(run.findings.size(), "problem"),
+                    run.findings_dropped == 0 ? std::string()
+                                              : fmt::format(" and {} more", run.findings_dropped));
+  }
+  return text;
+}
+
 std::string report_json(const RunReport& report) {
   const SimOptions& options = *report.options;
   const KernelRun& first = report.runs.front();
@@ -341,6 +358,10 @@ std::string report_json(const RunReport& report) {
       json["profiles"].push_back(run_json(run, *report.program));
     }
     json["disagreements"] = report.disagreements;
+  }
+  json["findings"] = nlohmann::json::array();
+  for (const Finding& finding : first.findings) {
+    json["findings"].push_back(nlohmann::json::parse(finding_json(finding, *report.program)));
   }
   json["prints"] = nlohmann::json::array();
   for (const PrintLine& line : first.result.prints) {

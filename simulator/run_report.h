@@ -44,6 +44,8 @@ struct RunReport {
 [[nodiscard]] std::string array_text(std::string_view name, const HostArray& array, uint64_t count);
 /// Everything as one JSON object, indented, with a line end.
 [[nodiscard]] std::string report_json(const RunReport& report);
+/// What the checks found, each as several lines, and a closing line; empty if nothing was.
+[[nodiscard]] std::string findings_text(const RunReport& report, const KernelRun& run);
 /// Why a run that did not complete stopped; ends in a line end.
 [[nodiscard]] std::string stop_text(const RunReport& report, const KernelRun& run);
 

@@ -95,7 +95,8 @@ void Checks::add_result(const Launch&, const RunResult& result) {
                  .space = fault.space,
                  .address = fault.address,
                  .size_bytes = fault.size_bytes,
-                 .location = fault.allocation});
+                 .location = fault.allocation,
+                 .is_stop = true});
 }
 
 } // namespace pto::sim

@@ -40,6 +40,7 @@ struct Finding {
   uint64_t address = 0;
   uint64_t size_bytes = 0;
   std::string location; // "allocation a + 16", "shared s + 4"
+  bool is_stop = false; // the fault or deadlock that ended the run
   uint64_t count = 1;   // how often it was seen between the same two insns
 };
 

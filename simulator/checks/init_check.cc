@@ -72,7 +72,8 @@ InitCheck::register_value(uint64_t block, unsigned slot, uint32_t warp, uint32_t
   const size_t at = size_t{slot} * data.warps + warp;
   Undefined result;
   Origin origin = data.origins[at];
-  if (origin.pc == Origin::kNever) {
+  // A value computed from an unwritten register keeps that register's name.
+  if (origin.pc == Origin::kNever && origin.address == Origin::kNoSlot) {
     origin.address = slot;
   }
   result.add(lanes & ~data.defined[at], origin);

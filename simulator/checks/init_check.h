@@ -37,9 +37,10 @@ private:
   /// Where an undefined value came from. pc kNever: a register that was never written.
   struct Origin {
     static constexpr uint32_t kNever = 0xffffffff;
+    static constexpr uint64_t kNoSlot = ~uint64_t{0};
     uint32_t pc = kNever;
     bool is_memory = false; // read from scratchpad byte `address`
-    uint64_t address = 0;
+    uint64_t address = kNoSlot; // kNever: the register
   };
   struct BlockData {
     std::vector<uint32_t> defined; // [register of RegisterFile order][warp]: lanes
