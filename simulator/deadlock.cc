@@ -4,9 +4,11 @@
 
 #include <fmt/format.h>
 
-#include <bit>
+#include <algorithm>
 #include <map>
 #include <tuple>
+#include <utility>
+#include <vector>
 
 namespace pto::sim {
 
@@ -45,18 +47,13 @@ std::string list_warps(const std::vector<uint32_t>& warps) {
   return text;
 }
 
-/// Lanes of one warp that wait with it at one place.
-struct Group {
-  std::vector<uint32_t> warps;
-};
-
 } // namespace
 
 Fault BlockRun::deadlock_fault() const {
   const Program& program = launch_.program();
   // By pc, status, barrier or event, and the lanes that wait and that are missing.
   using Key = std::tuple<uint32_t, WarpStatus, int, uint32_t, uint32_t>;
-  std::map<Key, Group> groups;
+  std::vector<std::pair<Key, std::vector<uint32_t>>> groups; // by their lowest warp
   uint32_t first_warp = 0;
   bool has_first = false;
   for (uint32_t w = 0; w < warp_count(); ++w) {
@@ -71,8 +68,15 @@ Fault BlockRun::deadlock_fault() const {
     const bool is_barrier = warp.status == WarpStatus::kAtBlockBarrier;
     const uint32_t waiting = is_barrier ? warp.arrived_mask : state_.masks[w];
     const uint32_t missing = is_barrier ? live_mask(w) & ~waiting : 0;
-    groups[{warp.pc, warp.status, is_barrier ? warp.barrier_id : warp.wait_event, waiting, missing}]
-        .warps.push_back(w);
+    const Key key{
+        warp.pc, warp.status, is_barrier ? warp.barrier_id : warp.wait_event, waiting, missing};
+    const auto found = std::find_if(
+        groups.begin(), groups.end(), [&](const auto& group) { return group.first == key; });
+    if (found != groups.end()) {
+      found->second.push_back(w);
+    } else {
+      groups.push_back({key, {w}});
+    }
   }
 
   Fault fault;
@@ -86,7 +90,7 @@ Fault BlockRun::deadlock_fault() const {
 
   std::map<int, uint32_t> barrier_places; // id -> pc
   bool has_partial = false;
-  for (const auto& [key, group] : groups) {
+  for (const auto& [key, warps] : groups) {
     const auto& [pc, status, id, waiting, missing] = key;
     std::string what = fmt::format("{}", name(status));
     if (status == WarpStatus::kAtBlockBarrier) {
@@ -97,12 +101,9 @@ Fault BlockRun::deadlock_fault() const {
     } else if (status == WarpStatus::kWaitingAll) {
       what = "for all copies";
     }
-    const bool is_one = group.warps.size() == 1;
-    fault.details += fmt::format("{} {} {}, {}\n",
-                                 list_warps(group.warps),
-                                 is_one ? "waits" : "wait",
-                                 what,
-                                 program.place(pc));
+    const bool is_one = warps.size() == 1;
+    fault.details += fmt::format(
+        "{} {} {}, {}\n", list_warps(warps), is_one ? "waits" : "wait", what, program.place(pc));
     if (missing == 0) {
       continue;
     }
@@ -110,7 +111,7 @@ Fault BlockRun::deadlock_fault() const {
     fault.details +=
         fmt::format("  with lanes {} only; lanes {} of the warp", ranges(waiting), ranges(missing));
     // Where the others stand: the innermost waiting part that holds one of them.
-    const std::vector<StackEntry>& stack = state_.warps[group.warps.front()].stack;
+    const std::vector<StackEntry>& stack = state_.warps[warps.front()].stack;
     uint32_t found = 0;
     for (size_t i = stack.size(); i-- > 0;) {
       const uint32_t here = stack[i].mask & missing & ~found;

@@ -273,8 +273,8 @@ first:
   CHECK(result.fault->message ==
         "deadlock in block 0: its warps wait at 2 different barriers, each for the others: let all "
         "warps reach the same barrier_block");
-  CHECK(result.fault->details == "warps 1-2 wait at barrier_block 1, test.pto:6\n"
-                                 "warp 0 waits at barrier_block 2, test.pto:9\n");
+  CHECK(result.fault->details == "warp 0 waits at barrier_block 2, test.pto:9\n"
+                                 "warps 1-2 wait at barrier_block 1, test.pto:6\n");
 }
 
 TEST_CASE("faults name lane, address and allocation") {
@@ -401,9 +401,10 @@ TEST_CASE("launches that do not fit are refused with the numbers") {
 )");
   const auto message = [&](Dim3 grid, Dim3 block, std::vector<LaunchArg> args, uint32_t dynamic) {
     try {
-      Launch launch(sim.machine,
-                    sim.program,
-                    {.grid = grid, .block = block, .args = std::move(args), .dynamic_l1_bytes = dynamic});
+      Launch launch(
+          sim.machine,
+          sim.program,
+          {.grid = grid, .block = block, .args = std::move(args), .dynamic_l1_bytes = dynamic});
     } catch (const LaunchError& error) {
       return std::string(error.what());
     }
@@ -413,8 +414,7 @@ TEST_CASE("launches that do not fit are refused with the numbers") {
   CHECK(message({1}, {32}, two, 0) == "no error");
   CHECK(message({1}, {2048}, two, 0) ==
         "block 2048 has 2048 lanes; machine reference allows 1024 in a block: use a smaller block");
-  CHECK(message({1}, {1, 0}, two, 0) ==
-        "block 1x0 has no lanes; each extent must be at least 1");
+  CHECK(message({1}, {1, 0}, two, 0) == "block 1x0 has no lanes; each extent must be at least 1");
   CHECK(message({65536, 65536}, {32}, two, 0) ==
         "grid 65536x65536 has 4294967296 blocks; machine reference allows 2147483647: let each "
         "block do more");

@@ -10,12 +10,12 @@
 #include "simulator/launch.h"
 #include "simulator/schedule.h"
 
+#include <doctest/doctest.h>
+
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
-
-#include <doctest/doctest.h>
 
 namespace pto::sim {
 
@@ -28,12 +28,11 @@ inline isa::MachineProfile shipped_profile(std::string_view name) {
 
 inline std::shared_ptr<const Program> program_of(std::string text, std::string_view kernel = {}) {
   isa::Diagnostics diagnostics;
-  auto object =
-      as::assemble_text("test.pto", std::move(text), {.run_lints = false}, diagnostics);
+  auto object = as::assemble_text("test.pto", std::move(text), {.run_lints = false}, diagnostics);
   REQUIRE_MESSAGE(object.has_value(), isa::render(diagnostics));
   std::string error;
-  auto program = Program::find(
-      std::make_shared<const isa::Object>(std::move(*object)), kernel, error);
+  auto program =
+      Program::find(std::make_shared<const isa::Object>(std::move(*object)), kernel, error);
   REQUIRE_MESSAGE(program != nullptr, error);
   return program;
 }
