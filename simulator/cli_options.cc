@@ -133,8 +133,7 @@ void declare(CLI::App& app, SimOptions& options, RawOptions& raw) {
       ->type_name("NUMBER");
   app.add_option("--atol", options.tolerance.atol, "Absolute tolerance of --expect (default 0)")
       ->type_name("NUMBER");
-  app.add_flag(
-      "!--no-equal-nan", options.tolerance.nan_equals_nan, "NaN differs from NaN in --expect");
+  app.add_flag("--no-equal-nan", raw.nan_differs, "NaN differs from NaN in --expect");
   app.add_flag("--functional", options.is_functional, "Results only, no timing: fast");
   app.add_option("--schedule",
                  options.schedule,

@@ -212,9 +212,12 @@ ElementType shown_type(const HostArray& array) {
 
 std::string summary_text(const RunReport& report) {
   const KernelRun& run = report.runs.front();
-  std::string text = fmt::format("{}: {}: {}",
+  const std::string stop =
+      run.is_completed() ? "" : fmt::format("stopped ({}) after ", name(run.result.status));
+  std::string text = fmt::format("{}: {}: {}{}",
                                  report.program->kernel().name,
                                  shape_of(*report.options),
+                                 stop,
                                  plural(run.result.counts.warp_insns, "warp instruction"));
   if (run.timed) {
     text += fmt::format(" in {} ({} at {:g} MHz, {})",
