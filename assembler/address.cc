@@ -162,7 +162,7 @@ bool OperandReader::read_term(TokenCursor& cursor,
       }
       const std::optional<unsigned> scale = log2_of_scale(static_cast<WideInt>(first.value));
       if (!scale) {
-        diags_.error(cursor.range(first), fmt::format("scale {}", first.text))
+        diags_.error(cursor.range(first), fmt::format("index scale {}", first.text))
             .expect("1, 2, 4, 8 or 16");
         return false;
       }
@@ -202,7 +202,7 @@ bool OperandReader::read_scale(TokenCursor& cursor, unsigned& scale_log2) {
   const std::optional<unsigned> log2 =
       value->is_float ? std::nullopt : log2_of_scale(value->integer);
   if (!log2) {
-    diags_.error(cursor.range_from(first), fmt::format("scale {}", to_string(*value)))
+    diags_.error(cursor.range_from(first), fmt::format("index scale {}", to_string(*value)))
         .expect("1, 2, 4, 8 or 16")
         .advise("multiply the index by anything else with MUL or MAD");
     return false;

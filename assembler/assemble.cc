@@ -24,7 +24,8 @@ std::span<const uint8_t> bytes_of(std::string_view text) {
 bool check_is_text(const isa::SourceFile& file, isa::Diagnostics& diags) {
   const std::string_view text = file.text();
   if (isa::looks_like_object(bytes_of(text))) {
-    diags.error({&file, 0, 4}, "this is an object file, not text")
+    const isa::SourceFile& magic = diags.add_source(file.name(), std::string(text.substr(0, 4)));
+    diags.error({&magic, 0, 4}, "this is an object file, not text")
         .expect("PTO assembly")
         .advise("ptoas -d shows it as text; ptosim and ptodbg take it as it is");
     return false;

@@ -66,7 +66,7 @@ void Parser::parse_directive(TokenCursor& cursor) {
     }
     return;
   }
-  cursor.next();
+  directive_range_ = cursor.range(cursor.next());
   (this->*directive->handler)(cursor);
 }
 
@@ -115,7 +115,7 @@ const Token* Parser::expect_name(TokenCursor& cursor, std::string_view what) {
   }
   if (parse_register(token.text)) {
     diags_.error(cursor.range(token), fmt::format("'{}' is the name of a register", token.text))
-        .expect(fmt::format("{} of another form", what));
+        .expect("a name that is no register");
     return nullptr;
   }
   return &cursor.next();
@@ -157,7 +157,7 @@ Parser::parse_count(TokenCursor& cursor, std::string_view what, uint32_t limit) 
     return std::nullopt;
   }
   if (value->is_float || value->integer < 1 || value->integer > limit) {
-    diags_.error(cursor.range_from(first), fmt::format("{} {}", what, to_string(*value)))
+    diags_.error(cursor.range_from(first), fmt::format("{} of {}", what, to_string(*value)))
         .expect(fmt::format("1 to {}", limit));
     return std::nullopt;
   }
@@ -357,12 +357,11 @@ bool Parser::parse_param(TokenCursor& cursor, isa::Function& function) {
 
 void Parser::do_end(TokenCursor& cursor) {
   if (state_ != State::kInside) {
-    diags_.error(cursor.range_from(cursor.peek()), ".end without .kernel or .func");
+    diags_.error(directive_range_, ".end without .kernel or .func");
     return;
   }
   expect_end(cursor);
-  const SourceRange end = cursor.range_from(cursor.peek());
-  close_function({end.file, end.offset > 4 ? end.offset - 4 : 0, 4});
+  close_function(directive_range_);
 }
 
 void Parser::close_function(SourceRange end) {
@@ -378,13 +377,13 @@ void Parser::close_function(SourceRange end) {
 }
 
 void Parser::do_maxlanes(TokenCursor& cursor) {
-  const SourceRange start = cursor.range(cursor.peek());
-  const std::optional<uint32_t> count = parse_count(cursor, ".maxlanes", kMostLanes);
+  const std::optional<uint32_t> count = parse_count(cursor, "number of lanes", kMostLanes);
   if (!count || !expect_end(cursor)) {
     return;
   }
   if (state_ != State::kInside || !function().is_kernel) {
-    diags_.error(start, ".maxlanes outside of a kernel").expect(".maxlanes after .kernel");
+    diags_.error(directive_range_, ".maxlanes outside of a kernel")
+        .expect(".maxlanes after .kernel");
     return;
   }
   function().max_lanes = *count;
@@ -449,12 +448,12 @@ void Parser::do_reg(TokenCursor& cursor) {
 
 void Parser::do_align(TokenCursor& cursor) {
   const Token& first = cursor.peek();
-  const std::optional<uint32_t> bytes = parse_count(cursor, ".align", kLargestAlign);
+  const std::optional<uint32_t> bytes = parse_count(cursor, "alignment", kLargestAlign);
   if (!bytes || !expect_end(cursor)) {
     return;
   }
   if ((*bytes & (*bytes - 1)) != 0) {
-    diags_.error(cursor.range_from(first), fmt::format(".align {}", *bytes))
+    diags_.error(cursor.range_from(first), fmt::format("alignment of {}", *bytes))
         .expect(fmt::format("a power of two up to {}", kLargestAlign));
     return;
   }

@@ -279,7 +279,7 @@ int main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? kGood : kBadUsage;
+    return error.get_exit_code() == 0 ? app.exit(error) : usage_error(error.what());
   }
   try {
     if (options.manual || options.list_instructions || options.list_warnings ||

@@ -47,7 +47,7 @@ std::string register_description(Type type) {
 }
 
 std::string type_of(const Param& param) {
-  return param.is_pointer ? "a pointer (64 bit)" : fmt::format("a {}", isa::name(param.type));
+  return param.is_pointer ? "pointer (64 bit)" : std::string(isa::name(param.type));
 }
 
 // Whether a parameter may stand where a value of `type` is read (docs/isa.md, Parameters).
@@ -402,12 +402,13 @@ OperandReader::read_param(TokenCursor& cursor, uint32_t index, const Place& plac
     return std::nullopt;
   }
   if (!param_fits(param, place.type)) {
-    isa::Diagnostic& error = diags_.error(cursor.range(token),
-                                          fmt::format("parameter '{}' is {}, but {} has type {}",
-                                                      token.text,
-                                                      type_of(param),
-                                                      place.title(),
-                                                      isa::name(place.type)));
+    isa::Diagnostic& error =
+        diags_.error(cursor.range(token),
+                     fmt::format("parameter '{}' has type {}, but {} has type {}",
+                                 token.text,
+                                 type_of(param),
+                                 place.title(),
+                                 isa::name(place.type)));
     error.expect(describe_accepted(*place.spec, place.type));
     if (param.is_pointer) {
       error.advise(fmt::format("hbm[{}] is the memory that it points at", token.text));
@@ -433,7 +434,8 @@ OperandReader::read_symbol(TokenCursor& cursor, uint32_t index, const Place& pla
         diags_.error(cursor.range(token),
                      fmt::format("{} cannot be a symbol ('{}')", place.title(), token.text));
     error.expect(describe_accepted(*place.spec, place.type));
-    if (place.accepts(isa::kAcceptL1 | isa::kAcceptConst)) {
+    if (place.accepts(symbol.kind == isa::SymbolKind::kConst ? isa::kAcceptConst
+                                                             : isa::kAcceptL1)) {
       error.replace(error.range, fmt::format("{}[{}]", space, token.text));
     } else if (place.accepts(isa::kAcceptReg) && isa::reads(place.spec->role)) {
       error.advise(
@@ -487,7 +489,7 @@ std::optional<Operand> OperandReader::read_special(TokenCursor& cursor, const Pl
                            bits,
                            place.title(),
                            isa::name(place.type)))
-        .expect(fmt::format("mov.u{} with a {} register", bits, bits == 64 ? 'd' : 'r'));
+        .expect(fmt::format("mov.u{} with {} register", bits, bits == 64 ? "a d" : "an r"));
     return std::nullopt;
   }
   cursor.next();

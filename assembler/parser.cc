@@ -39,8 +39,8 @@ FormSize size_of(const OperandList& form) {
 std::string signature(const isa::InsnDesc& desc) {
   std::string out;
   for (unsigned f = 0; f < desc.form_count(); ++f) {
-    out += f == 0 ? fmt::format("{} ", desc.mnemonic) : fmt::format(" or {} ", desc.mnemonic);
     const OperandList& form = desc.form(f);
+    out += fmt::format("{}{}{}", f == 0 ? "" : " or ", desc.mnemonic, form.empty() ? "" : " ");
     for (unsigned i = 0; i < form.size(); ++i) {
       const std::string_view comma = i == 0 ? "" : ", ";
       out += form[i].variadic   ? fmt::format("[{}{}, ...]", comma, form[i].name)
@@ -72,6 +72,9 @@ void Parser::parse() {
     parse_line(line);
   }
   if (diags_.is_full()) {
+    return;
+  }
+  if (preprocessor_.gave_up()) {
     return;
   }
   if (state_ == State::kInside) {
@@ -207,6 +210,13 @@ void Parser::parse_insn(TokenCursor& cursor, const Line& line) {
   }
   const SourceRange range = cursor.range_from(first);
   if (!check_insn(insn, cursor.range_from(token))) {
+    return;
+  }
+  constexpr size_t kMostInsns = size_t{1} << 20; // of the object format
+  if (program_.object.code.size() == kMostInsns) {
+    diags_.error(range, fmt::format("the program has over {} instructions", kMostInsns))
+        .advise("look for a macro that doubles with every level");
+    preprocessor_.give_up();
     return;
   }
   program_.object.code.push_back(insn);

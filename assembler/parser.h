@@ -106,7 +106,7 @@ private:
   uint32_t last_file_index_ = 0;
   std::optional<isa::SourceLoc> loc_; // of .loc, until the function ends
   uint32_t pending_align_ = 0;
-  isa::SourceRange pto_range_;
+  isa::SourceRange directive_range_; // of the directive being read
 };
 
 } // namespace pto::as

@@ -19,6 +19,9 @@ namespace pto::as {
 
 namespace {
 
+// What a macro expansion costs beyond its text.
+constexpr size_t kExpansionBytes = 128;
+
 bool is_plain_name(std::string_view name) {
   return name.find('.') == std::string_view::npos;
 }
@@ -224,6 +227,7 @@ bool Preprocessor::spend(size_t bytes, isa::SourceRange range) {
       .advise("look for a macro that calls itself or doubles with every level");
   frames_.clear();
   conditionals_.clear();
+  gave_up_ = true;
   return false;
 }
 
@@ -505,6 +509,7 @@ bool Preprocessor::expand_macro(TokenCursor cursor, const Macro& macro) {
   if (!may_enter(range, "macro calls")) {
     frames_.clear(); // every line that follows would say the same
     conditionals_.clear();
+    gave_up_ = true;
     return false;
   }
   const auto arguments = split_arguments(cursor, call, macro, call.text);
@@ -513,7 +518,7 @@ bool Preprocessor::expand_macro(TokenCursor cursor, const Macro& macro) {
   }
   std::optional<std::string> text = substitute(macro, *arguments);
   ++expansions_;
-  if (!text || !spend(text->size() + 1, range)) {
+  if (!text || !spend(text->size() + kExpansionBytes, range)) {
     return false;
   }
   const isa::SourceFile& file =

@@ -32,7 +32,7 @@ struct PreprocessOptions {
   std::vector<std::string> defines;      // NAME or NAME=EXPRESSION
   FileReader read_file = read_text_file;
   size_t max_depth = 64;                        // nested includes and macro calls
-  size_t max_bytes = size_t{256} * 1024 * 1024; // read and expanded in all
+  size_t max_bytes = size_t{256} * 1024 * 1024; // read and expanded in all; 128 more a macro call
 };
 
 /// One line with something on it. The tokens live until the next line is read.
@@ -56,8 +56,14 @@ public:
 
   [[nodiscard]] bool is_macro(std::string_view name) const { return macros_.count(name) != 0; }
   [[nodiscard]] std::vector<std::string_view> macro_names() const;
-  /// Ends it: whoever reads has had enough (too many errors).
-  void stop() { frames_.clear(); }
+  /// Ends it: whoever reads has had enough.
+  void give_up() {
+    frames_.clear();
+    conditionals_.clear();
+    gave_up_ = true;
+  }
+  /// A limit was exceeded and reading ended in the middle of the text.
+  [[nodiscard]] bool gave_up() const { return gave_up_; }
 
 private:
   struct Frame {
@@ -139,6 +145,7 @@ private:
   std::vector<Token> call_tokens_; // of a call that a label stands before
   size_t bytes_ = 0;
   uint64_t expansions_ = 0;
+  bool gave_up_ = false;
 };
 
 } // namespace pto::as

@@ -95,10 +95,22 @@ Diagnostic& Diagnostics::keep(Diagnostic diagnostic) {
   Diagnostic& place = is_past_limit ? dropped_ : kept_.emplace_back();
   place = std::move(diagnostic);
   // The way here: each macro call, innermost first. Includes are shown above the message.
+  std::vector<const SourceFile*> expansions;
   for (const SourceFile* file = place.range.file; file != nullptr; file = file->parent().file) {
     if (file->origin() == SourceFile::Origin::kMacro) {
-      place.note(file->parent(), "expanded from macro '" + file->macro() + "'");
+      expansions.push_back(file);
     }
+  }
+  // Of a deep chain the ends say most.
+  constexpr size_t kShownInner = 4;
+  constexpr size_t kShownOuter = 2;
+  for (size_t i = 0; i < expansions.size(); ++i) {
+    if (expansions.size() > kShownInner + kShownOuter + 1 && i == kShownInner) {
+      const size_t hidden = expansions.size() - kShownInner - kShownOuter;
+      place.note({}, std::to_string(hidden) + " further macro expansions");
+      i += hidden;
+    }
+    place.note(expansions[i]->parent(), "expanded from macro '" + expansions[i]->macro() + "'");
   }
   return place;
 }

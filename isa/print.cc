@@ -64,10 +64,15 @@ std::string print_mem(const MemRef& ref, const Object& object, const Function& f
 }
 
 std::string print_label(uint64_t pc,
+                        bool is_call,
                         const Object& object,
                         const Function& function,
                         const PrintOptions& options) {
   const auto target = static_cast<uint32_t>(pc);
+  if (is_call) {
+    const Function* callee = object.function_at(target);
+    return callee != nullptr ? callee->name : fmt::format("L{}", target);
+  }
   if (options.label_name) {
     return options.label_name(target);
   }
@@ -77,9 +82,6 @@ std::string print_label(uint64_t pc,
         return label.name;
       }
     }
-  } else if (const Function* callee = object.function_at(target);
-             callee != nullptr && callee->first_pc == target) {
-    return callee->name;
   }
   return fmt::format("L{}", target);
 }
@@ -202,7 +204,7 @@ std::string print_operand(const Insn& insn,
   case OperandKind::kMem:
     return print_mem(operand.mem(), object, function);
   case OperandKind::kLabel:
-    return print_label(operand.bits, object, function, options);
+    return print_label(operand.bits, insn.desc->has(kCall), object, function, options);
   case OperandKind::kString:
     return operand.index < object.strings.size() ? quoted(object.strings[operand.index]) : "\"\"";
   case OperandKind::kDiscard:
