@@ -5,7 +5,7 @@
 Usage: check_readme.py [-u] DOCUMENT...
 
 Every block fenced with ```console is a session: lines that start with `$ ` are commands (a line that
-ends in a backslash goes on), the lines below one are what it prints, output and errors together. All
+ends in a backslash goes on, and so do lines that start with `> `), the lines below one are what it prints, output and errors together. All
 sessions of a document run in order in one scratch folder that sees the project's folders, so that an
 earlier command may write what a later one reads, with the built programs ($PTO_BIN_DIR) first on
 PATH. In the expected text
@@ -62,7 +62,7 @@ def steps_of(body):
         line = lines.pop(0)
         if line.startswith("$ "):
             command = [line]
-            while command[-1].endswith("\\") and lines:
+            while lines and (command[-1].endswith("\\") or lines[0].startswith("> ")):
                 command.append(lines.pop(0))
             steps.append((command, []))
         elif steps:
@@ -73,7 +73,7 @@ def steps_of(body):
 
 
 def run(command, folder):
-    text = "\n".join(command)[2:]
+    text = "\n".join(line.removeprefix("> ") for line in command)[2:]
     environment = dict(os.environ, LC_ALL="C.UTF-8", TERM="dumb", COLUMNS="100")
     environment["PATH"] = f"{os.environ['PTO_BIN_DIR']}:{environment['PATH']}"
     done = subprocess.run(["/bin/bash", "-c", text], cwd=folder, env=environment, text=True,
