@@ -275,6 +275,7 @@ void declare(CLI::App& app, Options& options) {
 int main(int argc, char** argv) {
   Options options;
   CLI::App app("Assembler and disassembler of the PTO instruction set");
+  app.name("ptoas"); // the usage line must not depend on where the program lies
   declare(app, options);
   try {
     app.parse(argc, argv);

@@ -4,9 +4,9 @@
 #include "simulator/run_command.h"
 
 #include "assembler/assemble.h"
-#include "simulator/file_io.h"
 #include "isa/suggest.h"
 #include "simulator/argument.h"
+#include "simulator/file_io.h"
 #include "simulator/kernel_run.h"
 #include "simulator/npy.h"
 #include "simulator/progress_line.h"

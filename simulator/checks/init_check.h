@@ -39,7 +39,7 @@ private:
     static constexpr uint32_t kNever = 0xffffffff;
     static constexpr uint64_t kNoSlot = ~uint64_t{0};
     uint32_t pc = kNever;
-    bool is_memory = false; // read from scratchpad byte `address`
+    bool is_memory = false;     // read from scratchpad byte `address`
     uint64_t address = kNoSlot; // kNever: the register
   };
   struct BlockData {
