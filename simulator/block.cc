@@ -251,6 +251,14 @@ void BlockRun::complete_copy(size_t i) {
   context_->wake_waiters();
 }
 
+void BlockRun::set_gate(AccessGate* gate) {
+  context_->set_gate(gate);
+}
+
+bool BlockRun::was_stopped_by_gate() const {
+  return context_->was_stopped_by_gate();
+}
+
 void BlockRun::finish() {
   context_->complete_all_copies(true);
 }

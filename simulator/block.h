@@ -32,6 +32,7 @@
 
 namespace pto::sim {
 
+class AccessGate;
 class BlockContext;
 
 enum class WarpStatus : uint8_t {
@@ -171,6 +172,12 @@ public:
   void finish();
   /// For a block that is kBlocked with no copy pending: who waits where for what.
   Fault deadlock_fault() const;
+
+  /// Every access to hbm first asks `gate` (parallel.cc); null: none.
+  void set_gate(AccessGate* gate);
+  /// The gate refused an access: the block stands before it and run() returns kFault, without a
+  /// fault.
+  bool was_stopped_by_gate() const;
 
   // ------------------------------------------------ snapshots
   const BlockState& state() const { return state_; }

@@ -129,7 +129,7 @@ BlockStop BlockContext::run(uint64_t budget) {
   const uint64_t end = budget > UINT64_MAX - begin ? UINT64_MAX : begin + budget;
   const bool is_observed = observers().wants_insns();
   while (true) {
-    if (run_.fault_.has_value()) {
+    if (run_.fault_.has_value() || gate_stopped_) {
       return BlockStop::kFault;
     }
     if (run_.live_warps_ == 0) {

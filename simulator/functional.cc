@@ -3,6 +3,7 @@
 #include "simulator/functional.h"
 
 #include "simulator/block.h"
+#include "simulator/parallel.h"
 #include "simulator/run_loop.h"
 
 #include <algorithm>
@@ -60,7 +61,10 @@ RunResult run_functional(Launch& launch, const RunOptions& options) {
   launch.set_copy_policy(options.copies);
   launch.observers().notify(kWantsLaunch,
                             [&](Observer& observer) { observer.launch_begin(launch); });
+  // What is left for the loop after a parallel run is to write down the result.
+  const bool was_parallel = run_parallel(launch, options);
   RunResult result = run_in_order(launch, options);
+  result.is_parallel = was_parallel;
   launch.observers().notify(kWantsLaunch,
                             [&](Observer& observer) { observer.launch_end(launch, result); });
   return result;

@@ -285,6 +285,12 @@ void Launch::retire_block(std::unique_ptr<BlockRun> block) {
   idle_.push_back(std::move(block));
 }
 
+void Launch::credit_all_blocks(const InsnCounts& counts) {
+  state_.next_block = block_count_;
+  state_.blocks_done = block_count_;
+  state_.counts.add(counts);
+}
+
 void Launch::add_print(PrintLine line) {
   if (prints_.size() < kMaxPrintLines) {
     prints_.push_back(std::move(line));

@@ -143,7 +143,7 @@ struct RunResult {
   std::optional<Fault> fault; // with kFault and kDeadlock; with kLimit: where the grid stands
   std::vector<PrintLine> prints;
   bool prints_truncated = false; // more than kMaxPrintLines
-  unsigned host_threads = 1;     // that were used
+  bool is_parallel = false;      // several host threads did the work
 };
 inline constexpr size_t kMaxPrintLines = 1 << 20;
 
@@ -198,6 +198,8 @@ public:
   std::unique_ptr<BlockRun> next_block(uint32_t core);
   /// A block that has ended (done or not): counts it and keeps it for reuse.
   void retire_block(std::unique_ptr<BlockRun> block);
+  /// All blocks have run elsewhere (parallel.cc).
+  void credit_all_blocks(const InsnCounts& counts);
   /// A block object for restoring snapshots into.
   std::unique_ptr<BlockRun> make_block();
 
