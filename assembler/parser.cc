@@ -51,6 +51,20 @@ std::string signature(const isa::InsnDesc& desc) {
   return out;
 }
 
+// True if a register of that file may stand at the operand's place in some type.
+bool takes_register(const isa::OperandSpec& spec, OperandKind kind) {
+  switch (kind) {
+  case OperandKind::kPred:
+    return (spec.accepts & isa::kAcceptPred) != 0;
+  case OperandKind::kTile:
+    return (spec.accepts & isa::kAcceptTile) != 0;
+  case OperandKind::kEvent:
+    return (spec.accepts & isa::kAcceptEvent) != 0;
+  default:
+    return (spec.accepts & isa::kAcceptReg) != 0;
+  }
+}
+
 } // namespace
 
 Parser::Parser(const isa::SourceFile& file,
@@ -224,26 +238,48 @@ void Parser::parse_insn(TokenCursor& cursor, const Line& line) {
   program_.insn_ranges.push_back(range);
 }
 
+// The form with that many operands; where several have (VOTE into a predicate or a register), the
+// first that takes every register written.
 bool Parser::choose_form(const TokenCursor& cursor, Insn& insn) {
-  if (insn.desc->form_count() == 1) {
+  const unsigned form_count = insn.desc->form_count();
+  if (form_count == 1) {
     return true;
   }
+  std::array<bool, 2> takes_all = {true, true};
   TokenCursor scan = cursor;
   unsigned count = scan.at_end() ? 0 : 1;
+  bool is_start = true;
   int depth = 0;
   while (!scan.at_end()) {
+    if (is_start) {
+      is_start = false;
+      const std::optional<RegisterName> reg = operands_.peek_register(scan);
+      for (unsigned f = 0; reg && f < form_count; ++f) {
+        const OperandList& form = insn.desc->form(f);
+        takes_all[f] = takes_all[f] && count <= form.size() &&
+                       takes_register(form[count - 1], reg->file->kind);
+      }
+    }
     const Token& token = scan.next();
     depth += token.is(Punct::kOpenBracket) || token.is(Punct::kOpenParen)     ? 1
              : token.is(Punct::kCloseBracket) || token.is(Punct::kCloseParen) ? -1
                                                                               : 0;
-    count += depth == 0 && token.is(Punct::kComma) ? 1 : 0;
-  }
-  for (unsigned f = 0; f < insn.desc->form_count(); ++f) {
-    const FormSize size = size_of(insn.desc->form(f));
-    if (count >= size.least && count <= size.most) {
-      insn.form = static_cast<uint8_t>(f);
-      return true;
+    if (depth == 0 && token.is(Punct::kComma)) {
+      ++count;
+      is_start = true;
     }
+  }
+  std::optional<unsigned> chosen;
+  for (unsigned f = 0; f < form_count; ++f) {
+    const FormSize size = size_of(insn.desc->form(f));
+    const bool is_better = !chosen || (takes_all[f] && !takes_all[*chosen]);
+    if (count >= size.least && count <= size.most && is_better) {
+      chosen = f;
+    }
+  }
+  if (chosen) {
+    insn.form = static_cast<uint8_t>(*chosen);
+    return true;
   }
   diags_
       .error(cursor.range(cursor.peek()),
