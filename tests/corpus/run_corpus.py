@@ -77,7 +77,11 @@ def main(argv: list[str]) -> int:
             print(prepared.write_script(options=arguments.options))
         return 0
 
-    program = str(pathlib.Path(arguments.program or ptosim.find_program()).resolve())
+    try:
+        program = str(pathlib.Path(arguments.program or ptosim.find_program()).resolve())
+    except FileNotFoundError as error:
+        print(f"run_corpus: {error}", file=sys.stderr)
+        return 2
     started = time.monotonic()
     with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
         outcomes = list(pool.map(lambda entry: run_one(entry, program, arguments.options), chosen))
