@@ -2,6 +2,7 @@
 // Lines, labels and insns. Directives are in directives.cc.
 #include "assembler/parser.h"
 
+#include "isa/manual.h"
 #include "isa/suggest.h"
 #include "isa/table.h"
 
@@ -39,14 +40,9 @@ FormSize size_of(const OperandList& form) {
 std::string signature(const isa::InsnDesc& desc) {
   std::string out;
   for (unsigned f = 0; f < desc.form_count(); ++f) {
-    const OperandList& form = desc.form(f);
-    out += fmt::format("{}{}{}", f == 0 ? "" : " or ", desc.mnemonic, form.empty() ? "" : " ");
-    for (unsigned i = 0; i < form.size(); ++i) {
-      const std::string_view comma = i == 0 ? "" : ", ";
-      out += form[i].variadic   ? fmt::format("[{}{}, ...]", comma, form[i].name)
-             : form[i].optional ? fmt::format("[{}{}]", comma, form[i].name)
-                                : fmt::format("{}{}", comma, form[i].name);
-    }
+    const std::string operands = isa::operand_signature(desc.form(f));
+    out += fmt::format(
+        "{}{}{}{}", f == 0 ? "" : " or ", desc.mnemonic, operands.empty() ? "" : " ", operands);
   }
   return out;
 }

@@ -193,8 +193,18 @@ template <auto F, class D, class... S> Outcome map_as(ExecContext& ctx, const In
 
 template <Type... kTypes> struct TypeList {};
 
-using IntTypes = TypeList<Type::kU16, Type::kS16, Type::kU32, Type::kS32, Type::kU64, Type::kS64>;
-using FloatTypes = TypeList<Type::kF16, Type::kBF16, Type::kF32>;
+/// Every type that a lane computes with alone (f16x2 is two).
+using ScalarTypes = TypeList<Type::kU8,
+                             Type::kS8,
+                             Type::kU16,
+                             Type::kS16,
+                             Type::kU32,
+                             Type::kS32,
+                             Type::kU64,
+                             Type::kS64,
+                             Type::kF16,
+                             Type::kBF16,
+                             Type::kF32>;
 using NumberTypes = TypeList<Type::kU16,
                              Type::kS16,
                              Type::kU32,

@@ -3,8 +3,8 @@
 #include "simulator/argument.h"
 
 #include "isa/error.h"
+#include "isa/file_io.h"
 #include "isa/suggest.h"
-#include "simulator/file_io.h"
 #include "simulator/generator.h"
 #include "simulator/npy.h"
 #include "simulator/number_text.h"
@@ -304,7 +304,8 @@ private:
   bool load(const ArgumentSpec& spec, Argument& argument) {
     const std::string path(spec.path.text);
     std::string reason;
-    std::optional<std::vector<std::byte>> file = read_file(path, reason, limits_.max_array_bytes);
+    std::optional<std::vector<std::byte>> file =
+        isa::read_file(path, reason, limits_.max_array_bytes);
     if (!file) {
       bad_input(spec.path.range, reason);
       return false;

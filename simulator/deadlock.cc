@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Why a block can never go on, in words: who waits where for what, and who could have come.
 #include "simulator/block.h"
+#include "simulator/lane_ranges.h"
 
 #include <fmt/format.h>
 
@@ -13,25 +14,6 @@
 namespace pto::sim {
 
 namespace {
-
-/// "0-15, 17"
-std::string ranges(uint32_t mask) {
-  std::string text;
-  for (unsigned i = 0; i < isa::kWarpLanes;) {
-    if (((mask >> i) & 1) == 0) {
-      ++i;
-      continue;
-    }
-    unsigned last = i;
-    while (last + 1 < isa::kWarpLanes && ((mask >> (last + 1)) & 1) != 0) {
-      ++last;
-    }
-    text += text.empty() ? "" : ", ";
-    text += i == last ? fmt::format("{}", i) : fmt::format("{}-{}", i, last);
-    i = last + 1;
-  }
-  return text;
-}
 
 std::string list_warps(const std::vector<uint32_t>& warps) {
   std::string text = warps.size() == 1 ? "warp " : "warps ";
@@ -108,16 +90,18 @@ Fault BlockRun::deadlock_fault() const {
       continue;
     }
     has_partial = true;
-    fault.details +=
-        fmt::format("  with lanes {} only; lanes {} of the warp", ranges(waiting), ranges(missing));
+    fault.details += fmt::format("  with lanes {} only; lanes {} of the warp",
+                                 lane_ranges(waiting, ", "),
+                                 lane_ranges(missing, ", "));
     // Where the others stand: the innermost waiting part that holds one of them.
     const std::vector<StackEntry>& stack = state_.warps[warps.front()].stack;
     uint32_t found = 0;
     for (size_t i = stack.size(); i-- > 0;) {
       const uint32_t here = stack[i].mask & missing & ~found;
       if (here != 0) {
-        fault.details += fmt::format(
-            "{} stand at {}", found == 0 ? "" : ", " + ranges(here), program.place(stack[i].pc));
+        fault.details += fmt::format("{} stand at {}",
+                                     found == 0 ? "" : ", " + lane_ranges(here, ", "),
+                                     program.place(stack[i].pc));
         found |= here;
       }
     }

@@ -7,7 +7,7 @@
 #include "simulator/npy.h"
 
 #include "isa/error.h"
-#include "simulator/file_io.h"
+#include "isa/file_io.h"
 
 #include <fmt/format.h>
 
@@ -477,7 +477,7 @@ format_npy(NpyType type, std::span<const uint64_t> shape, std::span<const std::b
 }
 
 std::optional<NpyArray> read_npy(const std::string& path, std::string& error) {
-  const std::optional<std::vector<std::byte>> file = read_file(path, error);
+  const std::optional<std::vector<std::byte>> file = isa::read_file(path, error);
   if (!file) {
     return std::nullopt;
   }
@@ -494,7 +494,7 @@ bool write_npy(const std::string& path,
                std::span<const uint64_t> shape,
                std::span<const std::byte> data,
                std::string& error) {
-  return write_file_atomically(path, format_npy(type, shape, data), error);
+  return isa::write_file_atomically(path, format_npy(type, shape, data), error);
 }
 
 } // namespace pto::sim

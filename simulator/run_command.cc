@@ -4,9 +4,9 @@
 #include "simulator/run_command.h"
 
 #include "assembler/assemble.h"
+#include "isa/file_io.h"
 #include "isa/suggest.h"
 #include "simulator/argument.h"
-#include "simulator/file_io.h"
 #include "simulator/kernel_run.h"
 #include "simulator/npy.h"
 #include "simulator/progress_line.h"
@@ -178,7 +178,7 @@ private:
           array = HostArray{element_type(npy->type), std::move(npy->shape), std::move(npy->data)};
         }
       } else {
-        std::optional<std::vector<std::byte>> bytes = read_file(expect.path, error);
+        std::optional<std::vector<std::byte>> bytes = isa::read_file(expect.path, error);
         if (bytes) {
           const uint64_t size = bytes->size();
           array = HostArray{std::nullopt, {size}, std::move(*bytes)};
@@ -250,7 +250,7 @@ private:
       const bool is_written =
           out.path.ends_with(".npy")
               ? write_npy(out.path, npy_type(type), array.shape, array.data, error)
-              : write_file_atomically(out.path, array.data, error);
+              : isa::write_file_atomically(out.path, array.data, error);
       if (is_written) {
         report_.written.push_back({out, to_string(type), array.shape});
       } else {

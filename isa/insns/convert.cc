@@ -19,18 +19,6 @@ namespace {
 
 using namespace type_sets;
 
-using ConvertTypes = TypeList<Type::kU8,
-                              Type::kS8,
-                              Type::kU16,
-                              Type::kS16,
-                              Type::kU32,
-                              Type::kS32,
-                              Type::kU64,
-                              Type::kS64,
-                              Type::kF16,
-                              Type::kBF16,
-                              Type::kF32>;
-
 /// The widest type of the same kind with the register of From.
 template <class From>
 using WideOf = std::conditional_t<
@@ -103,8 +91,8 @@ template <class To, class From> Outcome convert_lanes(ExecContext& ctx, const In
 }
 
 Outcome exec_cvt(ExecContext& ctx, const Insn& insn) {
-  return for_type(ConvertTypes{}, insn.type, [&](auto to) {
-    return for_type(ConvertTypes{}, insn.type2, [&](auto from) {
+  return for_type(ScalarTypes{}, insn.type, [&](auto to) {
+    return for_type(ScalarTypes{}, insn.type2, [&](auto from) {
       return convert_lanes<typename decltype(to)::type, typename decltype(from)::type>(ctx, insn);
     });
   });

@@ -108,21 +108,9 @@ template <class T> uint32_t compare_by(uint8_t op, const SlotOf<T>* a, const Slo
   }
 }
 
-using CompareTypes = TypeList<Type::kU8,
-                              Type::kS8,
-                              Type::kU16,
-                              Type::kS16,
-                              Type::kU32,
-                              Type::kS32,
-                              Type::kU64,
-                              Type::kS64,
-                              Type::kF16,
-                              Type::kBF16,
-                              Type::kF32>;
-
 Outcome exec_cmp(ExecContext& ctx, const Insn& insn) {
   const bool is_and = has_mod(insn, kCombine, "and");
-  return for_type(CompareTypes{}, insn.type, [&](auto tag) {
+  return for_type(ScalarTypes{}, insn.type, [&](auto tag) {
     using T = typename decltype(tag)::type;
     const auto* a = source_lanes<T>(ctx, insn.operands[1]);
     const auto* b = source_lanes<T>(ctx, insn.operands[2]);

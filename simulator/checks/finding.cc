@@ -3,6 +3,7 @@
 #include "simulator/checks/finding.h"
 
 #include "simulator/block.h"
+#include "simulator/lane_ranges.h"
 #include "simulator/program.h"
 
 #include <fmt/format.h>
@@ -11,8 +12,6 @@
 namespace pto::sim {
 
 namespace {
-
-constexpr uint32_t kNoPc = 0xffffffff;
 
 std::string format_site(const FindingSite& site, const Program& program) {
   std::string out =
@@ -77,20 +76,7 @@ bool Findings::count_known(CheckKind kind, uint32_t here_pc, uint32_t there_pc, 
 }
 
 std::string format_lanes(uint32_t mask) {
-  std::string out;
-  for (unsigned lane = 0; lane < isa::kWarpLanes; ++lane) {
-    if ((mask >> lane & 1) == 0) {
-      continue;
-    }
-    unsigned last = lane;
-    while (last + 1 < isa::kWarpLanes && (mask >> (last + 1) & 1) != 0) {
-      ++last;
-    }
-    out += out.empty() ? "" : ",";
-    out += last == lane ? fmt::format("{}", lane) : fmt::format("{}-{}", lane, last);
-    lane = last;
-  }
-  return ((mask & (mask - 1)) == 0 ? "lane " : "lanes ") + out;
+  return ((mask & (mask - 1)) == 0 ? "lane " : "lanes ") + lane_ranges(mask, ",");
 }
 
 std::string describe_address(const BlockRun& block, isa::Space space, uint64_t address) {

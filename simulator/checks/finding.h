@@ -48,6 +48,8 @@ struct Finding {
 /// Two findings are equal if kind, message kind and both insns are.
 class Findings {
 public:
+  /// Stands for the other insn where a finding has none.
+  static constexpr uint32_t kNoPc = 0xffffffff;
   /// Findings kept at most; further ones are only counted.
   static constexpr size_t kLimit = 1000;
 

@@ -149,7 +149,7 @@ void NanCheck::after_insn(const BlockRun& block, const IssueRecord& record) {
   switch (computes_[record.pc]) {
   case kIntegerDivision:
     if (zero_divisor_lanes_ != 0 &&
-        !findings_.count_known(CheckKind::kNan, record.pc, 0xffffffff, kDivision)) {
+        !findings_.count_known(CheckKind::kNan, record.pc, Findings::kNoPc, kDivision)) {
       findings_.add({.kind = CheckKind::kNan,
                      .message =
                          "integer division by zero (the result is defined: all ones, and the "
@@ -221,7 +221,7 @@ void NanCheck::report(const BlockRun& block,
                       const IssueRecord& record,
                       uint32_t lanes,
                       const std::string& message) {
-  if (findings_.count_known(CheckKind::kNan, record.pc, 0xffffffff, kNotFinite)) {
+  if (findings_.count_known(CheckKind::kNan, record.pc, Findings::kNoPc, kNotFinite)) {
     return;
   }
   findings_.add(

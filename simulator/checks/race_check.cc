@@ -15,7 +15,7 @@ namespace pto::sim {
 
 namespace {
 
-constexpr uint32_t kNoPc = 0xffffffff;
+constexpr uint32_t kNoPc = Findings::kNoPc;
 enum Topic : unsigned { kConflict, kSameInsn, kStale };
 
 std::string describe(const ProgramInsn& decoded, bool wrote, bool is_copy, uint64_t bytes) {
@@ -64,10 +64,6 @@ void RaceCheck::wait_end(const EventSite& site, int event) {
   }
 }
 
-// A tile that takes freed scratchpad is new memory: its zeroing belongs to the ALLOC_LOCAL, which
-// the issue record reports as a write.
-void RaceCheck::tile_alloc(const EventSite&, const ScratchpadSegment&) {}
-
 void RaceCheck::copy_start(const EventSite& site, const CopyRecord& copy) {
   const uint64_t block = site.block.index();
   Access access{.block = &site.block,
@@ -92,6 +88,8 @@ void RaceCheck::copy_start(const EventSite& site, const CopyRecord& copy) {
   }
 }
 
+// A tile that takes freed scratchpad needs nothing special: the zeroing of ALLOC_LOCAL is a write
+// in the issue record.
 void RaceCheck::after_insn(const BlockRun& block, const IssueRecord& record) {
   if (record.exec_mask == 0 || record.passed_over) {
     return;
@@ -354,7 +352,7 @@ void RaceCheck::report(const AccessEntry& earlier,
                         earlier_wrote ? "write" : "read",
                         access.writes ? "write" : "read",
                         scope);
-  finding.hint = hint_for(earlier, earlier_wrote, access);
+  finding.hint = hint_for(earlier, access);
   finding.here = {.pc = access.pc,
                   .block = access.block->index(),
                   .warp = access.warp,
@@ -380,7 +378,7 @@ void RaceCheck::report(const AccessEntry& earlier,
   findings_.add(std::move(finding), kConflict);
 }
 
-std::string RaceCheck::hint_for(const AccessEntry& earlier, bool, const Access& access) const {
+std::string RaceCheck::hint_for(const AccessEntry& earlier, const Access& access) const {
   const bool earlier_is_copy = (earlier.agent & kCopyBit) != 0;
   const Program& program = *access.block->image().program;
   if (earlier_is_copy) {

@@ -25,8 +25,7 @@ public:
   explicit RaceCheck(Findings& findings) : findings_(findings) {}
 
   Wants wants() const override {
-    return kWantsLaunch | kWantsBlock | kWantsIssue | kWantsBarrier | kWantsCopy | kWantsWait |
-           kWantsTile;
+    return kWantsLaunch | kWantsBlock | kWantsIssue | kWantsBarrier | kWantsCopy | kWantsWait;
   }
   void launch_begin(const Launch& launch) override;
   void block_begin(const BlockRun& block) override;
@@ -35,7 +34,6 @@ public:
   void barrier_release(const BlockRun& block, unsigned id) override;
   void copy_start(const EventSite& site, const CopyRecord& copy) override;
   void wait_end(const EventSite& site, int event) override;
-  void tile_alloc(const EventSite& site, const ScratchpadSegment& segment) override;
 
 private:
   struct BlockData {
@@ -68,7 +66,7 @@ private:
   bool is_ordered(const AccessEntry& earlier, const Access& access) const;
   void
   report(const AccessEntry& earlier, bool earlier_wrote, uint64_t address, const Access& access);
-  std::string hint_for(const AccessEntry& earlier, bool earlier_wrote, const Access& access) const;
+  std::string hint_for(const AccessEntry& earlier, const Access& access) const;
   void same_insn_writes(const BlockRun& block, const IssueRecord& record);
   void cached_lines(const BlockRun& block, const IssueRecord& record);
   void stale_read(const BlockRun& block,

@@ -42,7 +42,7 @@ void SyncCheck::before_insn(const EventSite& site, uint32_t, uint32_t exec_mask)
   // Lanes that have ended do not count; lanes elsewhere, or kept away by the guard, do.
   const uint32_t live = site.block.live_mask(site.warp);
   if (desc.has(isa::kWarpBarrier) && exec_mask != 0 && exec_mask != live &&
-      !findings_.count_known(CheckKind::kSync, site.pc, 0xffffffff, kDivergentWarpBarrier)) {
+      !findings_.count_known(CheckKind::kSync, site.pc, Findings::kNoPc, kDivergentWarpBarrier)) {
     findings_.add(
         {.kind = CheckKind::kSync,
          .message = fmt::format("barrier in divergent code: {} of the warp did not arrive",
@@ -79,7 +79,7 @@ void SyncCheck::non_uniform_operands(const EventSite& site, uint32_t exec_mask) 
       }
     }
     if (different != 0 &&
-        !findings_.count_known(CheckKind::kSync, site.pc, 0xffffffff, kNonUniform)) {
+        !findings_.count_known(CheckKind::kSync, site.pc, Findings::kNoPc, kNonUniform)) {
       findings_.add(
           {.kind = CheckKind::kSync,
            .message = fmt::format("operand '{}' of a block-scoped insn differs between lanes; only "
@@ -104,7 +104,7 @@ void SyncCheck::non_uniform_operands(const EventSite& site, uint32_t exec_mask) 
 void SyncCheck::barrier_arrive(const EventSite& site, unsigned id, uint32_t lane_mask) {
   const uint32_t live = site.block.live_mask(site.warp);
   if (lane_mask == live ||
-      findings_.count_known(CheckKind::kSync, site.pc, 0xffffffff, kDivergentBarrier)) {
+      findings_.count_known(CheckKind::kSync, site.pc, Findings::kNoPc, kDivergentBarrier)) {
     return;
   }
   findings_.add({.kind = CheckKind::kSync,
@@ -129,7 +129,7 @@ void SyncCheck::wait_begin(const EventSite& site, int event) {
                                  : (site.block.state().events_used >> event & 1) != 0;
   // WAIT_ALL with no copy is harmless; WAIT of an event that nobody tagged is a mistake.
   if (is_used || event < 0 ||
-      findings_.count_known(CheckKind::kSync, site.pc, 0xffffffff, kUnusedEvent)) {
+      findings_.count_known(CheckKind::kSync, site.pc, Findings::kNoPc, kUnusedEvent)) {
     return;
   }
   findings_.add(
@@ -146,7 +146,7 @@ void SyncCheck::wait_begin(const EventSite& site, int event) {
 
 void SyncCheck::block_end(const BlockRun& block) {
   for (const CopyRecord& copy : block.pending_copies()) {
-    if (findings_.count_known(CheckKind::kSync, copy.pc, 0xffffffff, kCopyAtEnd)) {
+    if (findings_.count_known(CheckKind::kSync, copy.pc, Findings::kNoPc, kCopyAtEnd)) {
       continue;
     }
     findings_.add(
@@ -161,7 +161,7 @@ void SyncCheck::block_end(const BlockRun& block) {
   for (const auto& [pc, passes] : blocks_[block.index()].passes) {
     for (uint32_t warp = 1; warp < passes.size(); ++warp) {
       if (passes[warp] <= passes[0] ||
-          findings_.count_known(CheckKind::kSync, pc, 0xffffffff, kMissedByWarp0)) {
+          findings_.count_known(CheckKind::kSync, pc, Findings::kNoPc, kMissedByWarp0)) {
         continue;
       }
       findings_.add(

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `--arg`: every form, numbers of every type, and the message for each mistake.
+#include "isa/file_io.h"
 #include "simulator/argument.h"
-#include "simulator/file_io.h"
 #include "simulator/number_text.h"
 
 #include <doctest/doctest.h>
@@ -246,9 +246,9 @@ TEST_CASE("argument: files") {
   const std::string npy = folder.file("a.npy");
   const std::string bin = folder.file("a.bin");
   REQUIRE(write_npy(npy, {'f', 4}, shape, bytes, error));
-  REQUIRE(write_file_atomically(bin, bytes, error));
-  REQUIRE(write_file_atomically(folder.file("odd.bin"), bytes.first(15), error));
-  REQUIRE(write_file_atomically(folder.file("short.npy"), bytes, error));
+  REQUIRE(pto::isa::write_file_atomically(bin, bytes, error));
+  REQUIRE(pto::isa::write_file_atomically(folder.file("odd.bin"), bytes.first(15), error));
+  REQUIRE(pto::isa::write_file_atomically(folder.file("short.npy"), bytes, error));
   const pto::isa::Param f32 = pointer("a", Type::kF32);
 
   SUBCASE("numpy") {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // .npy reader and writer: byte orders, memory orders, versions, and a message for every defect.
 #include "isa/error.h"
-#include "simulator/file_io.h"
+#include "isa/file_io.h"
 #include "simulator/npy.h"
 
 #include <doctest/doctest.h>
@@ -262,7 +262,7 @@ TEST_CASE("npy: files") {
     CHECK_FALSE(write_npy(
         (folder / "no/such/folder.npy").string(), NpyType{'i', 4}, shape, array->data, error));
     CHECK(contains(error, "cannot write '"));
-    CHECK_FALSE(read_file(path, error, 3).has_value());
+    CHECK_FALSE(pto::isa::read_file(path, error, 3).has_value());
     CHECK(contains(error, "it has 8 bytes, the largest accepted file has 3"));
   }
   SUBCASE("a device is written, not replaced") {

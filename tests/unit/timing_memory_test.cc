@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The memory side of the timing model by parts: grouping of addresses, tags, shared paths, a core.
 #include "simulator/timing/core_memory.h"
+#include "test_machine.h"
 
 #include <doctest/doctest.h>
 
@@ -11,20 +12,10 @@
 using namespace pto::sim;
 using pto::isa::CacheHint;
 using pto::isa::CopyDirection;
-using pto::isa::load_machine;
 using pto::isa::MachineProfile;
-using pto::isa::ProfileIssues;
+using pto::test::machine;
 
 namespace {
-
-MachineProfile machine(const char* name, std::initializer_list<const char*> overrides = {}) {
-  ProfileIssues issues;
-  MachineProfile profile = *load_machine(name, issues);
-  for (const char* assignment : overrides) {
-    REQUIRE(apply_override(profile, assignment, issues));
-  }
-  return profile;
-}
 
 // 32 addresses from + lane * stride.
 struct Strided {

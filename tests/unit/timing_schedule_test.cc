@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Schedules of small programs, computed by hand from the figures of a profile. Each case writes the
 // issue cycles down; every one also passes the invariants at the end of `run`.
+#include "test_machine.h"
 #include "timing_script.h"
 
 #include <doctest/doctest.h>
@@ -10,20 +11,10 @@
 
 using namespace pto::sim;
 using namespace pto::sim::test;
-using pto::isa::load_machine;
 using pto::isa::MachineProfile;
-using pto::isa::ProfileIssues;
+using pto::test::machine;
 
 namespace {
-
-MachineProfile machine(const char* name, std::initializer_list<const char*> overrides = {}) {
-  ProfileIssues issues;
-  MachineProfile profile = *load_machine(name, issues);
-  for (const char* assignment : overrides) {
-    REQUIRE(apply_override(profile, assignment, issues));
-  }
-  return profile;
-}
 
 struct Result {
   TimedCounters counters;
