@@ -33,8 +33,6 @@ void AccessShadow::split(uint64_t word, AccessCell& cell) {
         byte.read_bytes[r] = 1;
       }
     }
-    byte.is_read_atomic_0 = cell.is_read_atomic_0;
-    byte.is_read_atomic_1 = cell.is_read_atomic_1;
   }
   cell = AccessCell{};
   cell.is_split = true;

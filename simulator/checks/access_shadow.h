@@ -29,8 +29,6 @@ struct AccessCell {
   uint8_t write_bytes = 0; // mask of the word's bytes
   std::array<uint8_t, 2> read_bytes{};
   bool is_write_atomic : 1 = false;
-  bool is_read_atomic_0 : 1 = false; // atomic or volatile
-  bool is_read_atomic_1 : 1 = false;
   bool is_split : 1 = false; // four cells of one byte each, in Shadow::splits
 };
 

@@ -274,10 +274,9 @@ bool RaceCheck::is_ordered(const AccessEntry& earlier, const Access& access) con
 }
 
 void RaceCheck::touch(AccessCell& cell, uint8_t mask, uint64_t address, const Access& access) {
-  // A flag that is polled: .cv loads against stores and atomics.
-  const bool is_strong_read = access.is_atomic || access.is_volatile;
   if (cell.write.is_present() && !is_ordered(cell.write, access)) {
     const bool both_atomic = cell.is_write_atomic && access.is_atomic;
+    // A flag that is polled: .cv loads against stores and atomics.
     const bool polls = access.reads && !access.writes && access.is_volatile;
     if (!both_atomic && !polls) {
       report(cell.write, true, address, access);
@@ -285,8 +284,7 @@ void RaceCheck::touch(AccessCell& cell, uint8_t mask, uint64_t address, const Ac
   }
   if (access.writes) {
     for (unsigned r = 0; r < 2; ++r) {
-      const bool strong = r == 0 ? cell.is_read_atomic_0 : cell.is_read_atomic_1;
-      if (cell.reads[r].is_present() && !strong && !is_ordered(cell.reads[r], access)) {
+      if (cell.reads[r].is_present() && !is_ordered(cell.reads[r], access)) {
         report(cell.reads[r], false, address, access);
       }
     }
@@ -297,10 +295,9 @@ void RaceCheck::touch(AccessCell& cell, uint8_t mask, uint64_t address, const Ac
     cell.reads = {};
     cell.read_bytes = {};
   }
-  if (access.reads && !(access.writes && access.is_atomic)) {
+  // A read that no later write races with is not kept: it would only hide one that can.
+  if (access.reads && !access.is_atomic && !access.is_volatile) {
     record_read(cell, mask, access);
-    (cell.reads[0].agent == access.agent ? cell.is_read_atomic_0 : cell.is_read_atomic_1) =
-        is_strong_read;
   }
 }
 
