@@ -40,8 +40,10 @@ void BlockContext::bind_span(uint32_t first, uint32_t count) {
   count_ = count;
   lanes_ = count * isa::kWarpLanes;
   masks_ = state_.masks.data() + first;
-  regs32_ = state_.reg32.data() + size_t{first} * isa::kWarpLanes;
-  regs64_ = state_.reg64.data() + size_t{first} * isa::kWarpLanes;
+  // A kernel without registers of a file has no storage for it, and nothing may be added to null.
+  const size_t first_lane = size_t{first} * isa::kWarpLanes;
+  regs32_ = state_.reg32.empty() ? nullptr : state_.reg32.data() + first_lane;
+  regs64_ = state_.reg64.empty() ? nullptr : state_.reg64.data() + first_lane;
   preds_ = state_.preds.data() + first;
   stride32_ = image_.padded_lanes;
   stride64_ = image_.padded_lanes;
