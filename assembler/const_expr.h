@@ -19,7 +19,7 @@
 
 namespace pto::as {
 
-__extension__ typedef __int128 WideInt;
+__extension__ using WideInt = __int128;
 
 inline constexpr WideInt kLeastInteger = -(WideInt{1} << 63);
 inline constexpr WideInt kGreatestInteger = (WideInt{1} << 64) - 1;

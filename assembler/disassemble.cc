@@ -235,7 +235,7 @@ std::string list_program(const Object& object, std::span<const isa::SourceRange>
         text = std::string(range.file->line_around(range.offset));
       } else if (object.locs[pc].line != 0) {
         line = fmt::format("{}", object.locs[pc].line);
-        text = "    " + text;
+        text.insert(0, "    ");
       }
       out += fmt::format("{:05x}  {}  {:>5}  {}\n", pc * 16, code, line, text);
     }

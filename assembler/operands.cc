@@ -453,6 +453,7 @@ std::optional<Operand> OperandReader::read_special(TokenCursor& cursor, const Pl
   const std::optional<isa::Special> special = isa::find_special(name);
   if (!special) {
     std::vector<std::string_view> names;
+    names.reserve(isa::kSpecials.size());
     for (const isa::SpecialInfo& info : isa::kSpecials) {
       names.push_back(info.name);
     }

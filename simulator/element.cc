@@ -72,6 +72,7 @@ std::optional<ElementType> find_element_type(std::string_view name) {
 const std::vector<std::string_view>& element_type_names() {
   static const std::vector<std::string_view> names = [] {
     std::vector<std::string_view> result;
+    result.reserve(std::size(kNamedTypes));
     for (const NamedType& named : kNamedTypes) {
       result.push_back(named.name);
     }
