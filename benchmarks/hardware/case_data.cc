@@ -76,7 +76,7 @@ std::vector<uint8_t> BufferMaker::make(const nlohmann::ordered_json& rule) {
     std::vector<uint32_t> starts = {0};
     row_lengths_.resize(rule["rows"].get<size_t>());
     for (uint32_t& length : row_lengths_) {
-      length = 1 + random() % rule["most"].get<uint32_t>();
+      length = 1 + static_cast<uint32_t>(random() % rule["most"].get<uint32_t>());
       starts.push_back(starts.back() + length);
     }
     entries_ = starts.back();

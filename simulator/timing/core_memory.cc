@@ -216,6 +216,7 @@ void CoreMemory::invalidate_all() {
 }
 
 ResultTime CoreMemory::copy(double now,
+                            double ready,
                             isa::CopyDirection direction,
                             uint64_t hbm_address,
                             const isa::CopyShape& shape,
@@ -230,12 +231,12 @@ ResultTime CoreMemory::copy(double now,
       machine_.copy.bytes_per_cycle == 0 ? 0 : shape.row_bytes / machine_.copy.bytes_per_cycle,
       machine_.copy.row_cycles);
   const double work = std::max(time.interval, shape.rows * row);
-  const double start = engine.reserve(now, work);
+  const double start = engine.reserve(ready, work);
   const double latency =
       machine_.copy.start_latency_cycles + (is_in ? 0 : machine_.copy.out_latency_cycles);
   // The shared paths are charged from now on, so that a queued copy does not block them early.
   const uint32_t sector = machine_.l1.sector_bytes;
-  double last = now;
+  double last = ready;
   double memory_latency = 0;
   for (uint32_t r = 0; r < shape.rows; ++r) {
     const uint64_t from = hbm_address + static_cast<uint64_t>(r * shape.hbm_stride);
@@ -244,11 +245,11 @@ ResultTime CoreMemory::copy(double now,
       const uint64_t end = std::min(to, (at / sector + 1) * sector);
       const uint32_t bytes = static_cast<uint32_t>(end - at);
       if (is_in) {
-        const Arrival arrival = shared_.read(now, now, at, bytes);
+        const Arrival arrival = shared_.read(now, ready, at, bytes);
         last = std::max(last, arrival.cycle);
-        memory_latency = std::max(memory_latency, arrival.unloaded_cycle - now);
+        memory_latency = std::max(memory_latency, arrival.unloaded_cycle - ready);
       } else {
-        last = std::max(last, shared_.write(now, now, at, bytes));
+        last = std::max(last, shared_.write(now, ready, at, bytes));
       }
       at = end;
     }
@@ -259,7 +260,7 @@ ResultTime CoreMemory::copy(double now,
   engine.hold_until(last - memory_latency);
   ++(is_in ? counters_.copies_in : counters_.copies_out);
   counters_.copy_bytes += static_cast<uint64_t>(shape.rows) * shape.row_bytes;
-  return {now + time.latency, unloaded, done, StallReason::kCopyWait};
+  return {now + time.latency, unloaded, done, StallReason::kCopyWait, start};
 }
 
 const Server& CoreMemory::pipe_const() const {

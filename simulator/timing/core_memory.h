@@ -25,6 +25,7 @@ struct ResultTime {
   double unloaded_cycle = 0; // with misses and conflicts, every shared path idle
   double done_cycle = 0;
   StallReason reason = StallReason::kOperand;
+  double start_cycle = 0; // of a copy: when its engine begins with it
 };
 
 struct MemoryCounters {
@@ -70,8 +71,10 @@ public:
   void invalidate(const WarpAddresses& access);
   void invalidate_all();
 
-  /// A copy that the block's warp hands over now; returns when it is done. Engines work in order.
+  /// A copy that the block's warp hands over now and that may begin at `ready` (its bytes of l1 are
+  /// in use until then); returns when it is done. Engines work in order.
   ResultTime copy(double now,
+                  double ready,
                   isa::CopyDirection direction,
                   uint64_t hbm_address,
                   const isa::CopyShape& shape,

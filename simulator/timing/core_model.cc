@@ -410,6 +410,108 @@ ResultTime CoreModel::book_memory(TimedWarp& warp,
   return plain;
 }
 
+ResultTime CoreModel::book_unit(TimedBlock& block,
+                                const IssueRecord& record,
+                                const InsnTiming& timing,
+                                uint64_t cycle,
+                                TimelineEntry& entry) {
+  const auto now = static_cast<double>(cycle);
+  double latency = timing.latency_cycles;
+  double interval = timing.interval_cycles;
+  Server& pipe = const_cast<Server&>(first_free(pipes_[timing.unit]));
+  if (record.copy != nullptr) {
+    const CopyRecord& copy = *record.copy;
+    pipe.reserve(now, 1);
+    const double handed_over = now + latency;
+    L1Ledger::Use use{
+        L1Range::strided(
+            copy.l1_offset, copy.shape.row_bytes, copy.shape.rows, copy.shape.l1_stride),
+        0,
+        record.pc,
+        copy.direction == isa::CopyDirection::kHbmToL1,
+        true};
+    const L1Ledger::Hold hold = block.l1.hold(use, handed_over);
+    const ResultTime result = memory_.copy(handed_over,
+                                           std::max(handed_over, hold.cycle),
+                                           copy.direction,
+                                           copy.hbm_address,
+                                           copy.shape,
+                                           {latency, interval});
+    use.done_cycle = result.done_cycle;
+    block.l1.add(use, now);
+    entry.start_cycle = whole_cycle(result.start_cycle);
+    entry.held_by_pc = hold.pc;
+    const ScoreEntry done = ScoreEntry::from(result, record.pc);
+    if (copy.event >= 0) {
+      ScoreEntry& event = block.events[static_cast<unsigned>(copy.event) % isa::kEventCount];
+      event = done.done_cycle > event.done_cycle ? done : event;
+    }
+    block.copies = done.done_cycle > block.copies.done_cycle ? done : block.copies;
+    return result;
+  }
+  if (record.m != 0 && timing.entry != nullptr) {
+    const double steps =
+        static_cast<double>(timing.entry->tile_steps(record.m, record.n, record.k)) *
+        timing.entry->step_cycles;
+    latency += steps;
+    interval += steps;
+  }
+  L1Ledger::Hold hold;
+  for (unsigned i = 0; i < record.l1_count; ++i) {
+    const L1Record& l1 = record.l1[i];
+    const L1Ledger::Hold other =
+        block.l1.hold({{l1.offset, l1.size_bytes}, 0, record.pc, l1.writes, false}, now);
+    hold = other.cycle > hold.cycle ? other : hold;
+  }
+  const double start = pipe.reserve(std::max(now, hold.cycle), interval);
+  const double done = start + latency;
+  for (unsigned i = 0; i < record.l1_count; ++i) {
+    const L1Record& l1 = record.l1[i];
+    if (l1.reads || l1.writes) {
+      block.l1.add({{l1.offset, l1.size_bytes}, done, record.pc, l1.writes, false}, now);
+    }
+  }
+  entry.start_cycle = whole_cycle(start);
+  entry.held_by_pc = hold.pc;
+  return {done, done, done, StallReason::kOperand};
+}
+
+void CoreModel::delay_in_l1(TimedBlock& block,
+                            const IssueRecord& record,
+                            uint64_t cycle,
+                            ResultTime& result) const {
+  if (!run_.program.shares_l1() || record.addresses == nullptr || record.exec_mask == 0 ||
+      record.space != isa::Space::kL1) {
+    return;
+  }
+  const auto first = static_cast<unsigned>(std::countr_zero(record.exec_mask));
+  const auto last = 31 - static_cast<unsigned>(std::countl_zero(record.exec_mask));
+  L1Range range = L1Range::strided(
+      record.addresses[first], record.access_bytes, last - first + 1, record.stride);
+  if (!record.is_strided) {
+    uint64_t begin = UINT64_MAX;
+    uint64_t end = 0;
+    for (unsigned lane = first; lane <= last; ++lane) {
+      if ((record.exec_mask >> lane & 1) != 0) {
+        begin = std::min(begin, record.addresses[lane]);
+        end = std::max(end, record.addresses[lane] + record.access_bytes);
+      }
+    }
+    range = {begin, end - begin};
+  }
+  const auto now = static_cast<double>(cycle);
+  L1Ledger::Use use{range, 0, record.pc, record.writes_memory, false};
+  const L1Ledger::Hold hold = block.l1.hold(use, now);
+  if (hold.cycle > now) {
+    const double delay = hold.cycle - now;
+    result.base_cycle += delay;
+    result.unloaded_cycle += delay;
+    result.done_cycle += delay;
+  }
+  use.done_cycle = result.done_cycle;
+  block.l1.add(use, now);
+}
+
 void CoreModel::book_control(TimedWarp& warp,
                              const IssueRecord& record,
                              const InsnTiming& timing,
@@ -445,6 +547,7 @@ CoreModel::execute(TimedWarp& warp, uint64_t cycle, TimelineEntry& entry, double
   const auto now = static_cast<double>(cycle);
   const uint32_t lanes = record.exec_mask != 0 ? record.exec_mask : record.active_mask;
   entry.issue_cycle = cycle;
+  entry.start_cycle = cycle;
   entry.block = warp.block->span.block;
   entry.core = core_;
   entry.pc = pc;
@@ -465,8 +568,7 @@ CoreModel::execute(TimedWarp& warp, uint64_t cycle, TimelineEntry& entry, double
   run_.lane_insns += entry.active_lanes;
   run_.latest_issue = cycle;
 
-  double latency = timing.latency_cycles;
-  double interval = timing.interval_cycles;
+  const double latency = timing.latency_cycles;
   ResultTime result{now + latency, now + latency, now + latency, StallReason::kOperand};
   const bool passes_over = desc.scope == isa::Scope::kBlock && warp.warp != 0;
   bool is_pending = false;
@@ -474,39 +576,15 @@ CoreModel::execute(TimedWarp& warp, uint64_t cycle, TimelineEntry& entry, double
     result = {now + 1, now + 1, now + 1, StallReason::kOperand};
   } else if (timing.is_memory_pipe) {
     result = book_memory(warp, record, timing, cycle, entry, is_pending);
+    delay_in_l1(*warp.block, record, cycle, result);
   } else if (!timing.is_free) {
-    if (record.m != 0 && timing.entry != nullptr) {
-      const double steps =
-          static_cast<double>(timing.entry->tile_steps(record.m, record.n, record.k)) *
-          timing.entry->step_cycles;
-      latency += steps;
-      interval += steps;
-      result = {now + latency, now + latency, now + latency, StallReason::kOperand};
-    }
-    std::vector<Server>& pipes = pipes_[timing.unit];
-    const bool is_copy = record.copy != nullptr;
-    const_cast<Server&>(first_free(pipes)).reserve(now, is_copy ? 1 : interval);
-    if (is_copy) {
-      result = memory_.copy(now + latency,
-                            record.copy->direction,
-                            record.copy->hbm_address,
-                            record.copy->shape,
-                            {latency, interval});
-      const ScoreEntry done = ScoreEntry::from(result, pc);
-      TimedBlock& block = *warp.block;
-      if (record.copy->event >= 0) {
-        ScoreEntry& event =
-            block.events[static_cast<unsigned>(record.copy->event) % isa::kEventCount];
-        event = done.done_cycle > event.done_cycle ? done : event;
-      }
-      block.copies = done.done_cycle > block.copies.done_cycle ? done : block.copies;
-    }
+    result = book_unit(*warp.block, record, timing, cycle, entry);
   }
   if (fused_latency != 0) {
     // What the memory added to the first half comes on top of the pair's latency.
     const double fused = now + fused_latency;
-    result = {
-        fused, fused, std::max(fused, result.done_cycle - latency + fused_latency), result.reason};
+    const double added = result.done_cycle - now - latency;
+    result = {fused, fused, std::max(fused, fused + added), result.reason};
   }
   ScoreEntry score = ScoreEntry::from(result, pc);
   if (is_pending) {

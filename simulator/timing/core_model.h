@@ -5,6 +5,7 @@
 #include "isa/machine.h"
 #include "simulator/timing/core_memory.h"
 #include "simulator/timing/counters.h"
+#include "simulator/timing/l1_ledger.h"
 #include "simulator/timing/scoreboard.h"
 #include "simulator/timing/server.h"
 #include "simulator/timing/timing_model.h"
@@ -64,6 +65,7 @@ struct TimedBlock {
   std::array<ScoreEntry, isa::kEventCount> events{};
   ScoreEntry copies; // the latest of all copies
   std::vector<std::pair<uint32_t, ScoreEntry>> tiles;
+  L1Ledger l1;
 
   ScoreEntry& tile(uint32_t key);
 };
@@ -134,6 +136,18 @@ private:
                          uint64_t cycle,
                          const TimelineEntry& entry,
                          bool& is_pending);
+  /// Copies and other work of a unit that is not the load/store pipe.
+  ResultTime book_unit(TimedBlock& block,
+                       const IssueRecord& record,
+                       const InsnTiming& timing,
+                       uint64_t cycle,
+                       TimelineEntry& entry);
+  /// A lane access to bytes of l1 that a matrix operation still uses comes after it; and remembers
+  /// the access for copies and matrix operations that follow.
+  void delay_in_l1(TimedBlock& block,
+                   const IssueRecord& record,
+                   uint64_t cycle,
+                   ResultTime& result) const;
   void book_control(TimedWarp& warp,
                     const IssueRecord& record,
                     const InsnTiming& timing,

@@ -101,6 +101,7 @@ ProgramTiming::ProgramTiming(const Object& object, const MachineProfile& machine
     insns_[pc].unit = static_cast<uint8_t>(object.code[pc].desc->unit);
     resolve_latency(insns_[pc], machine);
     find_registers(insns_[pc]);
+    shares_l1_ |= object.code[pc].desc->scope == Scope::kBlock;
   }
   for (uint32_t pc = 0; pc + 1 < insns_.size(); ++pc) {
     find_fusion(pc, machine);
@@ -130,6 +131,9 @@ void ProgramTiming::resolve_latency(InsnTiming& timing, const MachineProfile& ma
 
 void ProgramTiming::find_registers(InsnTiming& timing) {
   const Insn& insn = *timing.insn;
+  // Copies wait in their engine, by bytes (L1Ledger); so do block-scoped insns on part of a tile.
+  const bool is_block_scoped = insn.desc->scope == Scope::kBlock;
+  const bool is_copy = insn.desc->has(kAsync);
   if (insn.guard.present) {
     add_once(timing.reads, kScorePred + insn.guard.pred);
   }
@@ -154,6 +158,9 @@ void ProgramTiming::find_registers(InsnTiming& timing) {
     } else if (operand.kind == OperandKind::kPred) {
       note(kScorePred + operand.index, 1);
     } else if (operand.kind == OperandKind::kTile || operand.kind == OperandKind::kSymbol) {
+      if (is_copy) {
+        continue;
+      }
       if (reads(spec.role)) {
         timing.tile_reads.push_back(tile_key(operand.kind, operand.index));
       }
@@ -165,6 +172,8 @@ void ProgramTiming::find_registers(InsnTiming& timing) {
       if (ref.base == BaseKind::kReg) {
         add_once(timing.reads,
                  ref.space == Space::kHbm ? kScoreReg64 + ref.base_index : ref.base_index);
+      } else if (is_block_scoped) {
+        // by bytes
       } else if (ref.base == BaseKind::kTile) {
         timing.tile_reads.push_back(tile_key(OperandKind::kTile, ref.base_index));
       } else if (ref.base == BaseKind::kSymbol && ref.space == Space::kL1) {

@@ -48,6 +48,9 @@ public:
 
   const InsnTiming& operator[](uint32_t pc) const { return insns_[pc]; }
   [[nodiscard]] size_t size() const { return insns_.size(); }
+  /// Whether block-scoped insns (copies, matrix operations) work on the scratchpad at their own
+  /// pace, so that accesses to it must be remembered.
+  [[nodiscard]] bool shares_l1() const { return shares_l1_; }
   /// Latency keys that insns of the program have and the profile lacks, each once, such as
   /// "TANH.f16". Whoever runs the program warns of them, or refuses with --strict.
   [[nodiscard]] const std::vector<std::string>& missing_keys() const { return missing_keys_; }
@@ -59,6 +62,7 @@ private:
 
   std::vector<InsnTiming> insns_;
   std::vector<std::string> missing_keys_;
+  bool shares_l1_ = false;
 };
 
 /// The suffixes by which an insn asks the latency table: space, modifiers, types, in this order.

@@ -14,7 +14,8 @@ namespace pto::sim {
 
 struct TimelineEntry {
   uint64_t issue_cycle = 0;
-  uint64_t done_cycle = 0; // result usable
+  uint64_t done_cycle = 0;  // result usable
+  uint64_t start_cycle = 0; // its unit begins: later than the issue for what queues (copies, MMA)
   uint64_t block = 0;
   uint32_t core = 0;
   uint32_t pc = 0;
@@ -25,9 +26,10 @@ struct TimelineEntry {
   uint32_t active_lanes = 0;                  // all warps of the entry together
   uint32_t stall_cycles = 0;                  // before the issue: the most of its warps
   StallReason reason = StallReason::kOperand; // the largest part of them
-  uint32_t cause_pc = UINT32_MAX; // insn that wrote the late operand, or started the awaited copy
-  uint8_t unit = 0;               // isa::Unit
-  bool is_fused = false;          // joined with the insn before it
+  uint32_t cause_pc = UINT32_MAX;   // insn that wrote the late operand, or started the awaited copy
+  uint32_t held_by_pc = UINT32_MAX; // insn that still used its bytes of l1 and delayed its start
+  uint8_t unit = 0;                 // isa::Unit
+  bool is_fused = false;            // joined with the insn before it
 
   /// "0-255", "7"
   [[nodiscard]] std::string lanes() const;

@@ -286,11 +286,11 @@ TEST_CASE("copies of one engine go in order, those of two engines overlap") {
   SharedMemory shared(m);
   CoreMemory core(m, shared);
   const pto::isa::CopyShape kilobyte{.rows = 1, .row_bytes = 1024};
-  CHECK(core.copy(0, CopyDirection::kHbmToL1, 0, kilobyte, {1, 1}).done_cycle == 12);
-  CHECK(core.copy(0, CopyDirection::kHbmToL1, 0, kilobyte, {1, 1}).done_cycle == 20);
-  CHECK(core.copy(0, CopyDirection::kL1ToHbm, 0, kilobyte, {1, 1}).done_cycle == 12);
+  CHECK(core.copy(0, 0, CopyDirection::kHbmToL1, 0, kilobyte, {1, 1}).done_cycle == 12);
+  CHECK(core.copy(0, 0, CopyDirection::kHbmToL1, 0, kilobyte, {1, 1}).done_cycle == 20);
+  CHECK(core.copy(0, 0, CopyDirection::kL1ToHbm, 0, kilobyte, {1, 1}).done_cycle == 12);
   const pto::isa::CopyShape rows{.rows = 3, .row_bytes = 128, .hbm_stride = 4096, .l1_stride = 128};
-  CHECK(core.copy(100, CopyDirection::kHbmToL1, 0, rows, {1, 1}).done_cycle == 107);
+  CHECK(core.copy(100, 100, CopyDirection::kHbmToL1, 0, rows, {1, 1}).done_cycle == 107);
   CHECK(core.counters().copy_bytes == 3 * 1024 + 384);
 }
 

@@ -114,10 +114,25 @@ struct Step {
   /// Where a branch goes; asked once each time a warp passes it.
   std::function<uint32_t(uint64_t block, uint32_t warp, uint32_t pass)> target{};
   isa::Type type = isa::Type::kNone;
+  std::vector<L1Record> l1{}; // scratchpad that it works on as one
 };
 
 inline Step op(const isa::InsnDesc& desc, std::vector<isa::Operand> operands) {
   return {.desc = &desc, .operands = std::move(operands)};
+}
+/// A copy of dense bytes between hbm[0] and scratchpad, tagged with an event.
+inline Step copy_in(uint32_t tag, uint64_t l1_offset, uint32_t bytes) {
+  Step step = op(kRows.async_load, {event(tag)});
+  step.copy.direction = isa::CopyDirection::kHbmToL1;
+  step.copy.l1_offset = l1_offset;
+  step.copy.shape = {.rows = 1, .row_bytes = bytes};
+  step.copy.event = static_cast<int>(tag);
+  return step;
+}
+inline Step copy_out(uint32_t tag, uint64_t l1_offset, uint32_t bytes) {
+  Step step = copy_in(tag, l1_offset, bytes);
+  step.copy.direction = isa::CopyDirection::kL1ToHbm;
+  return step;
 }
 /// Lanes `stride` bytes apart, warps 32 * stride.
 inline Step access(const isa::InsnDesc& desc,
@@ -187,6 +202,17 @@ public:
         if (operand.kind == isa::OperandKind::kMem) {
           record_.space = operand.mem().space;
         }
+      }
+    }
+    record_.writes_memory = s.desc->has(isa::kWritesMem);
+    record_.l1_count = static_cast<uint8_t>(s.l1.size());
+    std::copy(s.l1.begin(), s.l1.end(), record_.l1.begin());
+    if (s.address) {
+      record_.stride = static_cast<int64_t>(addresses_[1] - addresses_[0]);
+      record_.is_strided = true;
+      for (uint32_t lane = 0; lane < 32; ++lane) {
+        record_.is_strided &=
+            addresses_[lane] == addresses_[0] + lane * static_cast<uint64_t>(record_.stride);
       }
     }
     if (s.copy.shape.row_bytes != 0 && warp == 0) {
