@@ -27,6 +27,9 @@ class BlockRun;
 /// A device: profile and memory. Persistent across launches.
 struct Machine {
   explicit Machine(isa::MachineProfile machine_profile) : profile(std::move(machine_profile)) {}
+  /// A launch's own view of a device that allocates while kernels run.
+  Machine(isa::MachineProfile machine_profile, std::shared_ptr<const HbmTable> table)
+      : profile(std::move(machine_profile)), hbm(std::move(table)) {}
   isa::MachineProfile profile;
   Hbm hbm;
 };

@@ -22,13 +22,23 @@ uint64_t round_up(uint64_t value, uint64_t unit) {
 
 } // namespace
 
-Hbm::~Hbm() {
-  for (const Allocation& allocation : live_) {
-    std::free(allocation.host);
+Hbm::Hbm(std::shared_ptr<const HbmTable> table)
+    : live_(table->live), freed_(table->freed), table_(std::move(table)),
+      live_bytes_(table_->live_bytes), is_view_(true) {}
+
+std::shared_ptr<const HbmTable> Hbm::table() {
+  if (table_ == nullptr) {
+    auto table = std::make_shared<HbmTable>();
+    table->live = live_;
+    table->freed = freed_;
+    table->live_bytes = live_bytes_;
+    table_ = std::move(table);
   }
+  return table_;
 }
 
 uint64_t Hbm::alloc(uint64_t size_bytes, std::string name, std::string made_by) {
+  PTO_CHECK(!is_view_);
   constexpr uint64_t kLargest = uint64_t{1} << 46;
   const auto refuse = [&] {
     throw HbmError(fmt::format("cannot allocate {} bytes{}{}: the host has no memory for them ({} "
@@ -52,24 +62,27 @@ uint64_t Hbm::alloc(uint64_t size_bytes, std::string name, std::string made_by) 
   allocation.base = next_base_;
   allocation.size_bytes = size_bytes;
   allocation.host = host;
+  allocation.memory = std::shared_ptr<uint8_t>(host, [](uint8_t* bytes) { std::free(bytes); });
   allocation.id = next_id_++;
   next_base_ = round_up(allocation.end() + kGuardBytes, kAlignBytes);
   live_bytes_ += size_bytes;
+  table_.reset();
   live_.push_back(std::move(allocation)); // bases only grow
   return live_.back().base;
 }
 
 void Hbm::free(uint64_t base, std::string freed_by) {
+  PTO_CHECK(!is_view_);
   const Allocation* found = find_base(base);
   if (found == nullptr) {
-    for (const Allocation& old : freed_) {
-      if (old.base == base) {
-        throw HbmError(
-            fmt::format("double free of allocation {} ({} bytes at {:#x}){}",
-                        shown_name(old),
-                        old.size_bytes,
-                        base,
-                        old.freed_by.empty() ? std::string() : "; first freed by " + old.freed_by));
+    for (const auto& old : freed_) {
+      if (old->base == base) {
+        throw HbmError(fmt::format("double free of allocation {} ({} bytes at {:#x}){}",
+                                   shown_name(*old),
+                                   old->size_bytes,
+                                   base,
+                                   old->freed_by.empty() ? std::string()
+                                                         : "; first freed by " + old->freed_by));
       }
     }
     throw HbmError(fmt::format(
@@ -79,14 +92,15 @@ void Hbm::free(uint64_t base, std::string freed_by) {
   Allocation allocation = std::move(live_[index]);
   live_.erase(live_.begin() + static_cast<std::ptrdiff_t>(index));
   live_bytes_ -= allocation.size_bytes;
-  std::free(allocation.host);
   allocation.host = nullptr;
+  allocation.memory.reset(); // a view may still hold it
   allocation.is_live = false;
   allocation.freed_by = std::move(freed_by);
   if (freed_.size() == kFreedKept) {
-    freed_.erase(freed_.begin());
+    freed_.pop_front();
   }
-  freed_.push_back(std::move(allocation));
+  freed_.push_back(std::make_shared<const Allocation>(std::move(allocation)));
+  table_.reset();
 }
 
 const Allocation* Hbm::find_base(uint64_t base) const {
@@ -95,9 +109,9 @@ const Allocation* Hbm::find_base(uint64_t base) const {
 }
 
 const Allocation* Hbm::find_freed(uint64_t address) const {
-  for (const Allocation& allocation : freed_) {
-    if (address - allocation.base < allocation.size_bytes) {
-      return &allocation;
+  for (const auto& allocation : freed_) {
+    if (address - allocation->base < allocation->size_bytes) {
+      return allocation.get();
     }
   }
   return nullptr;

@@ -6,13 +6,16 @@
 // address is outside every live allocation. Contents start at zero; host pages are touched only
 // when the program touches them.
 //
-// Thread rule: alloc and free only while no launch runs. During a launch the engine goes through
-// host pointers; the parallel driver (simulator/parallel.h) keeps workers apart.
+// Thread rule: alloc and free only while no launch runs on this object. During a launch the engine
+// goes through host pointers; the parallel driver (simulator/parallel.h) keeps workers apart. A
+// device that allocates while kernels run gives each launch a view: its own Hbm over the table of
+// allocations of that moment, whose host memory it shares and keeps.
 #pragma once
 
 #include "isa/error.h"
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <span>
@@ -37,14 +40,22 @@ struct Allocation {
   uint64_t base = 0;
   uint64_t size_bytes = 0;
   bool is_live = true;
-  uint8_t* host = nullptr; // null once freed
-  uint32_t id = 0;         // counts allocations from 0
+  uint8_t* host = nullptr;         // null once freed
+  uint32_t id = 0;                 // counts allocations from 0
+  std::shared_ptr<uint8_t> memory; // owns host, together with every view
 
   uint64_t end() const { return base + size_bytes; }
   /// The whole range lies inside.
   bool holds(uint64_t address, uint64_t bytes) const {
     return address - base <= size_bytes && bytes <= size_bytes - (address - base);
   }
+};
+
+/// The allocations of an Hbm at one moment. Immutable, so that many launches may share it.
+struct HbmTable {
+  std::vector<Allocation> live; // by base
+  std::deque<std::shared_ptr<const Allocation>> freed;
+  uint64_t live_bytes = 0;
 };
 
 class Hbm {
@@ -55,9 +66,14 @@ public:
   static constexpr size_t kFreedKept = 4096; // freed allocations that describe() remembers
 
   Hbm() = default;
+  /// A view: the same bytes under the same addresses, and no alloc or free (PTO_CHECK).
+  explicit Hbm(std::shared_ptr<const HbmTable> table);
   Hbm(const Hbm&) = delete;
   Hbm& operator=(const Hbm&) = delete;
-  ~Hbm();
+  ~Hbm() = default;
+
+  /// The table as it is now; one object until the next alloc or free.
+  std::shared_ptr<const HbmTable> table();
 
   /// Base address of a new, zeroed allocation. Size 0 is fine (no address in it is valid). Throws
   /// HbmError, with the numbers, if the host has not so much memory.
@@ -113,10 +129,12 @@ private:
   }
 
   std::vector<Allocation> live_; // by base
-  std::vector<Allocation> freed_;
+  std::deque<std::shared_ptr<const Allocation>> freed_;
+  std::shared_ptr<const HbmTable> table_; // null: out of date
   uint64_t next_base_ = kFirstBase;
   uint64_t live_bytes_ = 0;
   uint32_t next_id_ = 0;
+  bool is_view_ = false;
   HbmHistory* history_ = nullptr;
 };
 

@@ -30,6 +30,30 @@ TEST_CASE("allocations are apart, aligned, zero and never reused") {
   CHECK(hbm.alloc(4096, "c") > b);
 }
 
+TEST_CASE("a view keeps the allocations of its moment and shares their bytes") {
+  Hbm hbm;
+  const uint64_t a = hbm.alloc(64, "a");
+  const uint64_t old = hbm.alloc(64, "old");
+  hbm.free(old, "x.py:1");
+  const auto table = hbm.table();
+  CHECK(hbm.table() == table); // nothing changed
+  Hbm view(table);
+  hbm.host(a, 1)[0] = 7;
+  CHECK(view.host(a, 1)[0] == 7);
+  view.host(a, 1)[1] = 8;
+  CHECK(hbm.host(a, 2)[1] == 8);
+  const uint64_t later = hbm.alloc(64, "later");
+  hbm.free(a, "x.py:2");
+  CHECK(hbm.host(a, 1) == nullptr);
+  CHECK(view.host(a, 1)[0] == 7); // still there for whoever began before
+  CHECK(view.find(later) == nullptr);
+  CHECK(view.live_bytes() == 64);
+  CHECK(view.find_freed(old)->freed_by == "x.py:1");
+  CHECK(hbm.table() != table);
+  CHECK_THROWS_AS(view.alloc(8, "no"), InternalError);
+  CHECK_THROWS_AS(view.free(a), InternalError);
+}
+
 TEST_CASE("addresses are described by what is near") {
   Hbm hbm;
   CHECK(hbm.describe(64) == "0x40: hbm has no allocation");
