@@ -413,10 +413,10 @@ ResultTime CoreModel::book_memory(TimedWarp& warp,
 ResultTime CoreModel::book_unit(TimedBlock& block,
                                 const IssueRecord& record,
                                 const InsnTiming& timing,
+                                double latency,
                                 uint64_t cycle,
                                 TimelineEntry& entry) {
   const auto now = static_cast<double>(cycle);
-  double latency = timing.latency_cycles;
   double interval = timing.interval_cycles;
   Server& pipe = const_cast<Server&>(first_free(pipes_[timing.unit]));
   if (record.copy != nullptr) {
@@ -568,7 +568,7 @@ CoreModel::execute(TimedWarp& warp, uint64_t cycle, TimelineEntry& entry, double
   run_.lane_insns += entry.active_lanes;
   run_.latest_issue = cycle;
 
-  const double latency = timing.latency_cycles;
+  double latency = timing.latency_cycles;
   ResultTime result{now + latency, now + latency, now + latency, StallReason::kOperand};
   const bool passes_over = desc.scope == isa::Scope::kBlock && warp.warp != 0;
   bool is_pending = false;
@@ -578,7 +578,9 @@ CoreModel::execute(TimedWarp& warp, uint64_t cycle, TimelineEntry& entry, double
     result = book_memory(warp, record, timing, cycle, entry, is_pending);
     delay_in_l1(*warp.block, record, cycle, result);
   } else if (!timing.is_free) {
-    result = book_unit(*warp.block, record, timing, cycle, entry);
+    // As part of a pair it holds its tiles for as long as the pair takes.
+    latency = fused_latency != 0 ? fused_latency : latency;
+    result = book_unit(*warp.block, record, timing, latency, cycle, entry);
   }
   if (fused_latency != 0) {
     // What the memory added to the first half comes on top of the pair's latency.

@@ -140,6 +140,7 @@ private:
   ResultTime book_unit(TimedBlock& block,
                        const IssueRecord& record,
                        const InsnTiming& timing,
+                       double latency,
                        uint64_t cycle,
                        TimelineEntry& entry);
   /// A lane access to bytes of l1 that a matrix operation still uses comes after it; and remembers

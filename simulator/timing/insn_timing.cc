@@ -28,6 +28,20 @@ bool fits(const std::string& pattern, const Insn& insn) {
   return one.find(insn.desc->latency, latency_suffixes(insn)) != nullptr;
 }
 
+/// What latency_suffixes and the key depend on: insns alike share one look-up.
+bool is_same_shape(const Insn& a, const Insn& b) {
+  const auto space_of = [](const Insn& insn) -> int {
+    for (unsigned i = 0; i < insn.operand_count; ++i) {
+      if (insn.operand(i).kind == OperandKind::kMem) {
+        return static_cast<int>(insn.operand(i).mem().space);
+      }
+    }
+    return -1;
+  };
+  return a.desc == b.desc && a.type == b.type && a.type2 == b.type2 && a.mods == b.mods &&
+         space_of(a) == space_of(b);
+}
+
 bool is_operand_connected(const Insn& first,
                           std::string_view first_name,
                           const Insn& second,
@@ -96,15 +110,43 @@ std::vector<std::string_view> latency_suffixes(const Insn& insn) {
 
 ProgramTiming::ProgramTiming(const Object& object, const MachineProfile& machine)
     : insns_(object.code.size()) {
+  std::vector<uint32_t> shapes; // a pc of each shape
+  std::vector<uint32_t> shape_of(insns_.size());
   for (uint32_t pc = 0; pc < insns_.size(); ++pc) {
-    insns_[pc].insn = &object.code[pc];
-    insns_[pc].unit = static_cast<uint8_t>(object.code[pc].desc->unit);
-    resolve_latency(insns_[pc], machine);
-    find_registers(insns_[pc]);
+    InsnTiming& timing = insns_[pc];
+    timing.insn = &object.code[pc];
+    timing.unit = static_cast<uint8_t>(object.code[pc].desc->unit);
+    const auto known = std::find_if(shapes.begin(), shapes.end(), [&](uint32_t other) {
+      return is_same_shape(object.code[other], object.code[pc]);
+    });
+    shape_of[pc] = static_cast<uint32_t>(known - shapes.begin());
+    if (known == shapes.end()) {
+      shapes.push_back(pc);
+      resolve_latency(timing, machine);
+    } else {
+      const InsnTiming& same = insns_[*known];
+      timing.entry = same.entry;
+      timing.latency_cycles = same.latency_cycles;
+      timing.interval_cycles = same.interval_cycles;
+      timing.is_free = same.is_free;
+      timing.is_memory_pipe = same.is_memory_pipe;
+    }
+    find_registers(timing);
     shares_l1_ |= object.code[pc].desc->scope == Scope::kBlock;
   }
-  for (uint32_t pc = 0; pc + 1 < insns_.size(); ++pc) {
-    find_fusion(pc, machine);
+  for (const FusionRule& rule : machine.fusion) {
+    std::vector<bool> is_first;
+    std::vector<bool> is_second;
+    for (const uint32_t pc : shapes) {
+      is_first.push_back(fits(rule.first, object.code[pc]));
+      is_second.push_back(fits(rule.second, object.code[pc]));
+    }
+    for (uint32_t pc = 0; pc + 1 < insns_.size(); ++pc) {
+      if (insns_[pc].fused_with_next == nullptr && is_first[shape_of[pc]] &&
+          is_second[shape_of[pc + 1]]) {
+        try_fusion(pc, rule);
+      }
+    }
   }
 }
 
@@ -186,29 +228,25 @@ void ProgramTiming::find_registers(InsnTiming& timing) {
   }
 }
 
-void ProgramTiming::find_fusion(uint32_t pc, const MachineProfile& machine) {
+void ProgramTiming::try_fusion(uint32_t pc, const FusionRule& rule) {
   InsnTiming& first = insns_[pc];
   const InsnTiming& second = insns_[pc + 1];
-  for (const FusionRule& rule : machine.fusion) {
-    if (!(first.insn->guard == second.insn->guard) || !fits(rule.first, *first.insn) ||
-        !fits(rule.second, *second.insn)) {
-      continue;
-    }
-    const size_t arrow = rule.connect.find("->");
-    const bool is_connected =
-        rule.connect == "none" ||
-        (rule.connect == "any" && (share_one(first.writes, second.reads) ||
-                                   share_one(first.tile_writes, second.tile_reads))) ||
-        (arrow != std::string::npos &&
-         is_operand_connected(*first.insn,
-                              std::string_view(rule.connect).substr(0, arrow),
-                              *second.insn,
-                              std::string_view(rule.connect).substr(arrow + 2)));
-    if (is_connected) {
-      first.fused_with_next = &rule;
-      first.fused_latency_cycles = rule.latency_cycles;
-      return;
-    }
+  if (!(first.insn->guard == second.insn->guard)) {
+    return;
+  }
+  const size_t arrow = rule.connect.find("->");
+  const bool is_connected =
+      rule.connect == "none" ||
+      (rule.connect == "any" && (share_one(first.writes, second.reads) ||
+                                 share_one(first.tile_writes, second.tile_reads))) ||
+      (arrow != std::string::npos &&
+       is_operand_connected(*first.insn,
+                            std::string_view(rule.connect).substr(0, arrow),
+                            *second.insn,
+                            std::string_view(rule.connect).substr(arrow + 2)));
+  if (is_connected) {
+    first.fused_with_next = &rule;
+    first.fused_latency_cycles = rule.latency_cycles;
   }
 }
 

@@ -58,7 +58,7 @@ public:
 private:
   void resolve_latency(InsnTiming& timing, const isa::MachineProfile& machine);
   void find_registers(InsnTiming& timing);
-  void find_fusion(uint32_t pc, const isa::MachineProfile& machine);
+  void try_fusion(uint32_t pc, const isa::FusionRule& rule);
 
   std::vector<InsnTiming> insns_;
   std::vector<std::string> missing_keys_;
