@@ -1,0 +1,718 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Blocks, edges and values under construction: SSA form made while the syntax tree is walked.
+
+Control flow is structured, so each join knows the values that arrive by every edge; only the header of a
+loop must guess what its back edge will bring. Where the guess was wrong (`acc = 0` before a loop that
+adds floats to it) the right answer is noted in `hints` and lowering starts over (`Restart`).
+
+Insns without effects go as far out of loops as their operands allow, and are computed once where one
+computation dominates the other.
+"""
+from __future__ import annotations
+
+import ast
+from typing import Any, Sequence
+
+from pypto import types
+from pypto.compiler.ir import (
+    Addr,
+    Arg,
+    Block,
+    Buffer,
+    Conflict,
+    Const,
+    Event,
+    Host,
+    Insn,
+    Phi,
+    Place,
+    Program,
+    Ptr,
+    Tuple,
+    Value,
+    VReg,
+)
+from pypto.compiler.source import Source
+from pypto.errors import CompileError
+from pypto.types import PRED, DType
+
+
+class Restart(Exception):
+    """Lowering must begin again with the hints that have been added."""
+
+
+class Scope:
+    """What has been computed on every way to here."""
+
+    def __init__(self, parent: "Scope | None" = None) -> None:
+        self.parent = parent
+        self.known: dict[Any, list[VReg]] = {}
+
+    def find(self, key: Any) -> list[VReg] | None:
+        scope: Scope | None = self
+        while scope is not None:
+            if key in scope.known:
+                return scope.known[key]
+            scope = scope.parent
+        return None
+
+
+class Loop:
+    """A loop under construction; `break` and `continue` go to `exit` and `latch`."""
+
+    def __init__(self, parent: "Loop | None", preheader: Block, header: Block, scope: Scope) -> None:
+        self.parent = parent
+        self.preheader = preheader
+        self.header = header
+        self.scope = scope
+        self.depth = 1 + (parent.depth if parent else 0)
+
+
+class Edge:
+    def __init__(self, block: Block, env: dict[str, Any], scope: Scope) -> None:
+        self.block = block
+        self.env = env
+        self.scope = scope
+
+
+def is_within(loop: Loop | None, outer: Loop) -> bool:
+    while loop is not None:
+        if loop is outer:
+            return True
+        loop = loop.parent
+    return False
+
+
+def is_scalar(entity: Any) -> bool:
+    return isinstance(entity, (Value, Const))
+
+
+def type_of(entity: Any) -> DType | None:
+    return entity.type if is_scalar(entity) else None
+
+
+def bounds(value: Value | Const) -> tuple[int, int]:
+    """Smallest and largest integer that the value can be."""
+    if isinstance(value, Const):
+        return int(value.value), int(value.value)
+    return value.low, value.high
+
+
+class Builder:
+    def __init__(self, program: Program, source: Source, hints: dict[Any, Any]) -> None:
+        self.program = program
+        self.source = source
+        self.hints = hints
+        self.block: Block | None = None  # None: no way leads here
+        self.env: dict[str, Any] = {}
+        self.scope = Scope()
+        self.loop: Loop | None = None
+        self.node: ast.AST = source.tree
+        self.captured: dict[tuple[int, str], tuple[Source, str, Any]] = {}
+
+    # ------------------------------------------------------------ errors
+
+    def error(self, text: str, hint: str = "", node: ast.AST | None = None) -> CompileError:
+        return self.source.error(node or self.node, text, hint)
+
+    @property
+    def place_now(self) -> Place:
+        return self.source.place(self.node)
+
+    # ------------------------------------------------------------ insns
+
+    def append(self, insn: Insn) -> None:
+        assert self.block is not None
+        insn.loop_depth = self.loop.depth if self.loop else 0
+        self.block.insns.append(insn)
+        for dst in insn.dsts:
+            dst.insn = insn
+            dst.loop = self.loop
+
+    def effect(self, op: str, args: Sequence[Arg], dsts: Sequence[VReg] = (), **columns: Any) -> Insn:
+        """An insn that stays where it is."""
+        insn = Insn(op, list(dsts), list(args), self.place_now, **columns)
+        self.append(insn)
+        return insn
+
+    def pure(
+        self,
+        op: str,
+        classes: str,
+        args: Sequence[Arg],
+        values: tuple = (),
+        speculate: bool = True,
+    ) -> list[VReg]:
+        """Registers (one a letter of `classes`) that hold the results of an insn without effects."""
+        key = (op, tuple(_key(arg) for arg in args))
+        found = self.scope.find(key)
+        if found is not None:
+            return found
+        regs = [self.program.new_reg(c) for c in classes]
+        insn = Insn(op, regs, list(args), self.place_now, pure=True, values=values)
+        target, block = None, self.block
+        loop = self.loop
+        while loop is not None and not any(is_within(r.loop, loop) for r in insn.reads()):
+            if not speculate and block is not loop.header:
+                break
+            target, block = loop, loop.preheader
+            loop = loop.parent
+        if target is None:
+            self.append(insn)
+            self.scope.known[key] = regs
+            return regs
+        target.preheader.insns.append(insn)
+        insn.loop_depth = target.depth - 1
+        for reg in regs:
+            reg.insn = insn
+            reg.loop = target.parent
+        target.scope.known[key] = regs
+        return regs
+
+    def compute(
+        self,
+        op: str,
+        type: DType,
+        operands: Sequence[Any],
+        operand_type: DType | Sequence[DType] | None = None,
+        low: int | None = None,
+        high: int | None = None,
+        speculate: bool | None = None,
+    ) -> Value:
+        """A Value of `type` from scalars; constants become immediates of `operand_type`."""
+        if operand_type is None:
+            operand_type = type
+        kinds = (
+            list(operand_type)
+            if isinstance(operand_type, (list, tuple))
+            else [operand_type] * len(operands)
+        )
+        args = [self.arg(v, t) for v, t in zip(operands, kinds)]
+        if speculate is None:
+            speculate = not type.is_float
+        (reg,) = self.pure(op, type.register_class, args, tuple(operands), speculate)
+        return Value(type, reg, low, high)
+
+    def arg(self, value: Any, type: DType) -> Arg:
+        """The operand that stands for a scalar."""
+        if isinstance(value, str):
+            return value
+        if isinstance(value, Value):
+            return value.arg
+        return self.immediate(value, type)
+
+    def immediate(self, const: Const, type: DType) -> str:
+        value = const.value
+        if type.is_float:
+            return types.float_text(float(value))
+        if type is PRED:
+            return "1" if value else "0"
+        return str(int(value))
+
+    # ------------------------------------------------------------ edges and joins
+
+    def jump(self, target: Block) -> None:
+        if self.block is None:
+            return
+        self.block.kind = "jump"
+        self.block.targets = [target]
+        self.block.place = self.place_now
+        target.entries.append(Edge(self.block, self.env, self.scope))
+        self.block = None
+
+    def branch(self, condition: Value, when: Block, otherwise: Block) -> None:
+        """Ends the block: `when` where the truth value holds."""
+        assert self.block is not None
+        block = self.block
+        block.kind = "branch"
+        block.cond = condition.op
+        block.negated = condition.negated
+        block.targets = [when, otherwise]
+        block.place = self.place_now
+        when.entries.append(Edge(block, dict(self.env), self.scope))
+        otherwise.entries.append(Edge(block, dict(self.env), self.scope))
+        self.block = None
+
+    def end(self) -> None:
+        """Ends the lane."""
+        if self.block is not None:
+            self.block.kind = "exit"
+            self.block.place = self.place_now
+            self.block = None
+
+    def place(self, block: Block, scope: Scope) -> bool:
+        """Goes on in `block`; False where no edge leads to it."""
+        if not block.entries:
+            self.block = None
+            return False
+        folded = self._as_selects(block)
+        if folded:
+            return True
+        edges: list[Edge] = block.entries
+        block.preds = [edge.block for edge in edges]
+        self.program.blocks.append(block)
+        block.loop_depth = self.loop.depth if self.loop else 0
+        self.block = block
+        self.scope = Scope(scope)
+        if len(edges) == 1:
+            self.env = dict(edges[0].env)
+            return True
+        self.env = {}
+        names: dict[str, None] = {}
+        for edge in edges:
+            names.update(dict.fromkeys(edge.env))
+        for name in names:
+            self.env[name] = self.join(name, [e.env.get(name) for e in edges], edges, block)
+        return True
+
+    def _as_selects(self, block: Block) -> bool:
+        """An if whose arms compute nothing becomes selects in the block before it."""
+        edges: list[Edge] = block.entries
+        if len(edges) != 2:
+            return False
+        arms = [edge.block for edge in edges]
+        for arm in arms:
+            if arm.insns or arm.phis or arm.labels or arm.kind != "jump" or len(arm.preds) != 1:
+                return False
+        before = arms[0].preds[0]
+        if before is not arms[1].preds[0] or before.kind != "branch" or arms[0] is arms[1]:
+            return False
+        if self.program.blocks[-3:] not in ([before, *arms], [before, *reversed(arms)]):
+            return False
+        envs = {arm: edge.env for arm, edge in zip(arms, edges)}
+        when, otherwise = (envs[target] for target in before.targets)
+        different = []
+        for name in {**when, **otherwise}:
+            a, b = when.get(name), otherwise.get(name)
+            if a is b or (a is not None and b is not None and _same(a, b)):
+                continue
+            if is_scalar(a) and is_scalar(b):
+                common = self.common_type([a, b])
+                if common is None or common is PRED:
+                    return False
+                different.append((name, a, b, common))
+            elif a is not None and b is not None and not isinstance(a, Conflict):
+                if not isinstance(b, Conflict):
+                    return False
+        del self.program.blocks[-2:]
+        self.block = before
+        scope = edges[0].scope
+        while scope.parent is not None and scope is not edges[1].scope:
+            if _is_ancestor(scope, edges[1].scope):
+                break
+            scope = scope.parent
+        self.scope = scope
+        condition = Value(PRED, before.cond, negated=before.negated)
+        before.kind, before.cond, before.targets, before.negated = "", None, [], False
+        env = {}
+        for name in {**when, **otherwise}:
+            a, b = when.get(name), otherwise.get(name)
+            if a is None or b is None:
+                env[name] = self._unassigned(name)
+            elif isinstance(a, Conflict) or isinstance(b, Conflict):
+                env[name] = a if isinstance(a, Conflict) else b
+            else:
+                env[name] = a
+        self.env = env
+        for name, a, b, common in different:
+            env[name] = self.select(condition, a, b, common)
+        return True
+
+    def select(self, condition: Value, a: Any, b: Any, type: DType) -> Value:
+        bits = "b64" if type.register_class == "d" else "b32"
+        low = high = None
+        if type.is_int:
+            (al, ah), (bl, bh) = bounds(a), bounds(b)
+            low, high = min(al, bl), max(ah, bh)
+        args = [self.select_arg(a, type), self.select_arg(b, type), condition.arg]
+        (reg,) = self.pure(f"sel.{bits}", type.register_class, args, (a, b, condition))
+        return Value(type, reg, low, high)
+
+    def select_arg(self, value: Any, type: DType) -> Arg:
+        """As bits: SEL has no float immediates."""
+        if isinstance(value, Const):
+            return hex(type.pack(value.value)) if type.is_float else self.immediate(value, type)
+        return value.arg
+
+    def common_type(self, entities: Sequence[Any]) -> DType | None:
+        """The one type that scalars arriving by different edges have, None where they disagree."""
+        typed = {e.type for e in entities if e.type is not None}
+        weak = [e.value for e in entities if e.type is None]
+        if len(typed) > 1:
+            return None
+        if typed:
+            (type,) = typed
+            return type if all(fits(value, type) for value in weak) else None
+        if all(isinstance(value, bool) for value in weak):
+            return PRED
+        if any(isinstance(value, bool) for value in weak):
+            return None
+        if any(isinstance(value, float) for value in weak):
+            return types.f32
+        for type in (types.s32, types.s64, types.u64):
+            if all(fits(value, type) for value in weak):
+                return type
+        return None
+
+    def _unassigned(self, name: str) -> Conflict:
+        return Conflict(
+            f"{name} has no value on some way to here",
+            f"give {name} a value before the if or the loop that sets it",
+        )
+
+    def join(self, name: str, entities: list[Any], edges: list[Edge], block: Block) -> Any:
+        """What `name` is behind the join of several edges."""
+        if any(entity is None for entity in entities):
+            return self._unassigned(name)
+        for entity in entities:
+            if isinstance(entity, Conflict):
+                return entity
+        first = entities[0]
+        if all(entity is first or _same(first, entity) for entity in entities):
+            return first
+        if all(is_scalar(entity) for entity in entities):
+            common = self.common_type(entities)
+            if common is None:
+                kinds = " and ".join(dict.fromkeys(_kind(e) for e in entities))
+                return Conflict(
+                    f"{name} is {kinds} on different ways to here",
+                    f"convert, so that {name} has one type: pto.f32({name}), ...",
+                    {e.type for e in entities if e.type is not None},
+                )
+            return self.join_scalars(entities, common, edges, block)
+        if all(isinstance(entity, Ptr) for entity in entities):
+            return self.join_pointers(name, entities, edges, block)
+        if all(isinstance(entity, Tuple) for entity in entities):
+            if len({len(entity.items) for entity in entities}) == 1:
+                columns = zip(*(entity.items for entity in entities))
+                return Tuple([self.join(name, list(c), edges, block) for c in columns])
+        return Conflict(
+            f"{name} is {' and '.join(dict.fromkeys(_kind(e) for e in entities))} on different ways to here",
+            "only numbers and pointers of one kind can differ between the arms of an if",
+        )
+
+    def join_scalars(self, entities, type: DType, edges: list[Edge], block: Block) -> Value:
+        reg = self.program.new_reg(type.register_class)
+        reg.loop = self.loop
+        args = [self.phi_arg(e, type, edge) for e, edge in zip(entities, edges)]
+        block.phis.append(Phi(reg, args, copy_op(type)))
+        if not type.is_int:
+            return Value(type, reg)
+        ranges = [bounds(entity) for entity in entities]
+        return Value(type, reg, min(r[0] for r in ranges), max(r[1] for r in ranges))
+
+    def phi_arg(self, entity: Any, type: DType, edge: Edge) -> VReg | str:
+        if isinstance(entity, Const):
+            return self.immediate(entity, type)
+        if entity.negated:
+            with AtEnd(self, edge):
+                (reg,) = self.pure("not.pred", "p", [entity.op])
+            return reg
+        return entity.op
+
+    def join_pointers(self, name: str, pointers: list[Ptr], edges: list[Edge], block: Block) -> Any:
+        first = pointers[0]
+        if any(p.space != first.space or p.elem is not first.elem for p in pointers):
+            return Conflict(
+                f"{name} points at {' and '.join(dict.fromkeys(_kind(p) for p in pointers))} "
+                "on different ways to here",
+                "use two names",
+            )
+        if all(p.base == first.base for p in pointers):
+            unit = first.elem.size
+            if any(p.offset % unit for p in pointers):
+                unit = 1
+            indexes = []
+            for pointer, edge in zip(pointers, edges):
+                with AtEnd(self, edge):
+                    indexes.append(self.index_value(pointer, unit))
+            index = self.join_scalars(indexes, types.s32, edges, block)
+            return Ptr(first.space, first.base, first.elem, [(index, unit)], 0, first.buffer)
+        if first.space != "hbm":
+            return Conflict(
+                f"{name} points into different scratchpad buffers on different ways to here",
+                "a pointer into scratchpad stays in its buffer; use an index",
+            )
+        addresses = []
+        for pointer, edge in zip(pointers, edges):
+            with AtEnd(self, edge):
+                addresses.append(self.address_value(pointer))
+        joined = self.join_scalars(addresses, types.u64, edges, block)
+        return Ptr("hbm", joined.op, first.elem)
+
+    # ------------------------------------------------------------ loops
+
+    def open_loop(self, key: Any, header: Block, changed: list[str]) -> Loop | None:
+        """Places a preheader and the header of a loop that may change the names `changed`."""
+        preheader = Block("before")
+        edges = header.entries
+        preheader.entries, header.entries = edges, []
+        for edge in edges:
+            edge.block.targets = [preheader if t is header else t for t in edge.block.targets]
+        if not self.place(preheader, self.scope):
+            return None
+        preheader = self.block  # where the join became selects, the block before it
+        scope = self.scope
+        loop = Loop(self.loop, preheader, header, scope)
+        initial = {}
+        for name in changed:
+            if name not in self.env:
+                continue
+            hint = self.hints.get((key, name))
+            if hint is not None:
+                self.env[name] = hint.apply(self, name, self.env[name])
+            initial[name] = self.loop_start(self.env[name])
+        preheader.kind = "jump"
+        preheader.targets = [header]
+        preheader.place = self.place_now
+        entry = Edge(preheader, self.env, scope)
+        header.preds = [preheader]
+        self.program.blocks.append(header)
+        self.loop = loop
+        header.loop_depth = loop.depth
+        self.block = header
+        self.scope = Scope(scope)
+        self.env = dict(self.env)
+        loop.carried = {}
+        loop.key = key
+        for name, entity in initial.items():
+            entity, carried = self.carry(entity, entry, header)
+            self.env[name] = entity
+            loop.carried[name] = carried
+        return loop
+
+    def loop_start(self, entity: Any) -> Any:
+        """The form in which an entity enters a loop that may change it."""
+        if isinstance(entity, Ptr):
+            unit = entity.elem.size if entity.offset % entity.elem.size == 0 else 1
+            return Ptr(
+                entity.space,
+                entity.base,
+                entity.elem,
+                [(self.index_value(entity, unit), unit)],
+                0,
+                entity.buffer,
+            )
+        if isinstance(entity, Tuple):
+            return Tuple([self.loop_start(item) for item in entity.items])
+        return entity
+
+    def carry(self, entity: Any, entry: Edge, header: Block) -> tuple[Any, Any]:
+        """The entity inside the loop, and what close_loop needs to complete it."""
+        if is_scalar(entity):
+            type = entity.type or self.common_type([entity])
+            reg = self.program.new_reg(type.register_class)
+            reg.loop = self.loop
+            phi = Phi(reg, [self.phi_arg(entity, type, entry)], copy_op(type))
+            header.phis.append(phi)
+            return Value(type, reg), ("scalar", phi, type, entity)
+        if isinstance(entity, Ptr):
+            index, carried = self.carry(entity.terms[0][0], entry, header)
+            unit = entity.terms[0][1]
+            inside = Ptr(entity.space, entity.base, entity.elem, [(index, unit)], 0, entity.buffer)
+            return inside, ("pointer", carried, entity, unit)
+        if isinstance(entity, Tuple):
+            pairs = [self.carry(item, entry, header) for item in entity.items]
+            return Tuple([p[0] for p in pairs]), ("tuple", [p[1] for p in pairs])
+        return entity, ("same", entity)
+
+    def close_loop(self, loop: Loop) -> None:
+        """Completes the phis of the header from its back edges."""
+        header = loop.header
+        for edge in header.entries:
+            header.preds.append(edge.block)
+        for edge in header.entries:
+            for name, carried in loop.carried.items():
+                self.complete(loop, name, carried, edge.env.get(name), edge)
+        self.loop = loop.parent
+
+    def complete(self, loop: Loop, name: str, carried: Any, entity: Any, edge: Edge) -> None:
+        kind = carried[0]
+        if kind == "scalar":
+            _, phi, type, start = carried
+            if is_scalar(entity) and self.common_type([Value(type, ""), entity]) is type:
+                phi.args.append(self.phi_arg(entity, type, edge))
+                return
+            if is_scalar(entity) and isinstance(start, Const) and start.type is None:
+                common = self.common_type([start, entity])
+                if common is None and isinstance(start.value, int) and isinstance(entity, Value):
+                    common = entity.type if fits(start.value, entity.type) else None
+                if common is not None and common is not type:
+                    self.restart(loop, name, TypeHint(common))
+            if isinstance(entity, Conflict) and isinstance(start, Const) and start.type is None:
+                others = entity.types - {type}
+                if len(others) == 1 and fits(start.value, next(iter(others))):
+                    self.restart(loop, name, TypeHint(others.pop()))
+        elif kind == "pointer":
+            _, inner, start, unit = carried
+            if isinstance(entity, Ptr) and entity.space == start.space and entity.elem is start.elem:
+                if entity.base == start.base and entity.offset % unit == 0:
+                    with AtEnd(self, edge):
+                        index = self.index_value(entity, unit)
+                    self.complete(loop, name, inner, index, edge)
+                    return
+                if start.space == "hbm":
+                    self.restart(loop, name, AddressHint())
+        elif kind == "tuple":
+            if isinstance(entity, Tuple) and len(entity.items) == len(carried[1]):
+                for inner, item in zip(carried[1], entity.items):
+                    self.complete(loop, name, inner, item, edge)
+                return
+        elif entity is not None and (entity is carried[1] or _same(carried[1], entity)):
+            return
+        now = "not known" if entity is None else _kind(entity)
+        if isinstance(entity, Conflict):
+            self.restart(loop, name, ConflictHint(entity))
+        before = _kind(carried[3] if kind == "scalar" else carried[-1])
+        self.restart(
+            loop,
+            name,
+            ConflictHint(
+                Conflict(
+                    f"{name} is {before} when the loop begins and {now} when it comes round",
+                    f"give {name} one type before the loop: {name} = pto.f32(...), ...",
+                )
+            ),
+        )
+
+    def restart(self, loop: Loop, name: str, hint: Any) -> None:
+        key = (loop.key, name)
+        if isinstance(self.hints.get(key), type(hint)):
+            hint = ConflictHint(self._unassigned(name))
+        self.hints[key] = hint
+        raise Restart
+
+    # ------------------------------------------------------------ pointers as numbers
+
+    def index_value(self, pointer: Ptr, unit: int) -> Any:
+        """(address - base) / unit as an s32 scalar."""
+        raise NotImplementedError
+
+    def address_value(self, pointer: Ptr) -> Value:
+        """The 64-bit address of an hbm pointer."""
+        raise NotImplementedError
+
+
+class TypeHint:
+    """A Python number that a loop turns into another type enters it with that type."""
+
+    def __init__(self, type: DType) -> None:
+        self.type = type
+
+    def apply(self, builder: Builder, name: str, entity: Any) -> Any:
+        return Const(entity.value, self.type) if isinstance(entity, Const) else entity
+
+
+class ConflictHint:
+    def __init__(self, conflict: Conflict) -> None:
+        self.conflict = conflict
+
+    def apply(self, builder: Builder, name: str, entity: Any) -> Any:
+        return self.conflict
+
+
+class AddressHint:
+    """A pointer that a loop moves to other arrays."""
+
+    def apply(self, builder: Builder, name: str, entity: Any) -> Any:
+        if not isinstance(entity, Ptr):
+            return entity
+        return Conflict(
+            f"{name} moves from one array to another inside the loop",
+            "a pointer that a loop changes stays in its array; use an if on two pointers, or an index",
+        )
+
+
+class AtEnd:
+    """Emits at the end of an edge's block."""
+
+    def __init__(self, builder: Builder, edge: Edge) -> None:
+        self.builder = builder
+        self.edge = edge
+
+    def __enter__(self) -> None:
+        b = self.builder
+        self.saved = (b.block, b.scope, b.loop)
+        b.block = self.edge.block
+        b.scope = Scope(self.edge.scope)
+
+    def __exit__(self, *_: Any) -> None:
+        b = self.builder
+        b.block, b.scope, b.loop = self.saved
+
+
+def fits(value: Any, type: DType) -> bool:
+    """True if a Python number can become a constant of the type without surprise."""
+    if type is PRED:
+        return isinstance(value, bool)
+    if isinstance(value, bool):
+        return False
+    if type.is_float:
+        return True
+    if isinstance(value, float):
+        return False
+    if type.is_int:
+        return type.low <= value <= type.high
+    return -(1 << (type.bits - 1)) <= value < 1 << type.bits
+
+
+def copy_op(type: DType) -> str:
+    """The MOV that copies a value or constant of the type."""
+    if type is PRED or type.is_float:
+        return f"mov.{type.name}"
+    return "mov.b64" if type.register_class == "d" else "mov.b32"
+
+
+def _key(arg: Arg) -> Any:
+    if isinstance(arg, (str, VReg)):
+        return arg
+    if isinstance(arg, Addr):
+        return ("addr", arg.space, arg.base, arg.index, arg.scale, arg.offset)
+    return ("not", arg.reg)
+
+
+def _same(a: Any, b: Any) -> bool:
+    if isinstance(a, Tuple) and isinstance(b, Tuple):
+        return len(a.items) == len(b.items) and all(map(_same, a.items, b.items))
+    same = getattr(a, "same", None)
+    return same(b) if same is not None else a is b
+
+
+def _is_ancestor(scope: Scope, of: Scope | None) -> bool:
+    while of is not None:
+        if of is scope:
+            return True
+        of = of.parent
+    return False
+
+
+def _kind(entity: Any) -> str:
+    """What an entity is, for messages."""
+    if isinstance(entity, Value):
+        return "a truth value" if entity.type is PRED else entity.type.name
+    if isinstance(entity, Const):
+        if entity.type is not None:
+            return entity.type.name
+        return f"the Python {type(entity.value).__name__} {entity.value}"
+    if isinstance(entity, Ptr):
+        if entity.buffer is not None and entity.is_start:
+            return f"{entity.buffer.what} {entity.buffer.name} of {entity.elem.name}"
+        where = "hbm" if entity.space == "hbm" else "scratchpad"
+        return f"a pointer to {entity.elem.name} in {where}"
+    if isinstance(entity, Tuple):
+        return f"{len(entity.items)} values"
+    if isinstance(entity, Event):
+        return "an event"
+    if isinstance(entity, Host):
+        value = entity.value
+        name = getattr(value, "__name__", None)
+        if isinstance(value, str):
+            return f"the string {value!r}"
+        return name or f"a Python {type(value).__name__}"
+    if isinstance(entity, Buffer):
+        return entity.what
+    return "nothing" if entity is None else type(entity).__name__
+
+
+describe = _kind
+same = _same
