@@ -563,6 +563,9 @@ CoreModel::execute(TimedWarp& warp, uint64_t cycle, TimelineEntry& entry, double
   PcCounters& by_pc = run_.by_pc[pc];
   ++by_pc.issues;
   by_pc.lane_ops += entry.active_lanes;
+  if (!record.passed_over) {
+    by_pc.matrix_macs += uint64_t{record.m} * record.n * record.k;
+  }
   ++counters_.insns;
   ++run_.warp_insns;
   run_.lane_insns += entry.active_lanes;

@@ -17,6 +17,7 @@ namespace pto::sim {
 struct PcCounters {
   uint64_t issues = 0;   // warp insns
   uint64_t lane_ops = 0; // active lanes of them
+  uint64_t matrix_macs = 0; // m * n * k of matrix operations
   StallCycles stalls;    // cycles that warps waited in front of this insn
 };
 
