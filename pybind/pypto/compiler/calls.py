@@ -191,7 +191,9 @@ class Calls(Expressions):
         value = self.to_type(value, type_)
         if not type_.is_int:
             return self.compute(f"abs.{type_.name}", type_, [value])
-        low, high = value.low, value.high
+        low, high = bounds(value)
+        if isinstance(value, Const):
+            return Const(type_.wrap(abs(value.value)), type_)
         if low >= 0:
             return value
         return self.ranged(f"abs.{type_.name}", type_, [value], 0, max(abs(low), abs(high)))

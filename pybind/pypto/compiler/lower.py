@@ -139,6 +139,8 @@ class Lowering(Pipelines, Calls):
         pass
 
     def do_Assign(self, node: ast.Assign) -> None:
+        if self.takes_slot(node):
+            return
         first = node.targets[0]
         self.target_name = first.id if isinstance(first, ast.Name) else ""
         value = self.evaluate(node.value)

@@ -506,7 +506,8 @@ class Pipelines(Calls):
 
     # ------------------------------------------------------------ what differs inside a stage
 
-    def do_Assign(self, node: ast.Assign) -> None:
+    def takes_slot(self, node: ast.Assign) -> bool:
+        """True if the assignment allocates a buffer that rotates: it exists already."""
         stage = self.in_stage
         if stage is not None and _INDEX in self.env and isinstance(node.value, ast.Call):
             target = node.targets[0]
@@ -514,8 +515,8 @@ class Pipelines(Calls):
                 pointer = self.env[target.id]  # allocated before the loop, once for each slot
                 if any(_accumulates(s, target.id, self._handler) for s in self._stage_order):
                     self.effect("fill.b32", [self.memory_name(pointer), "0"], lane_scoped=False)
-                return
-        super().do_Assign(node)
+                return True
+        return False
 
     def memory_name(self, pointer: Ptr) -> Any:
         return pointer.buffer.name if pointer.buffer and pointer.is_start else self.address(pointer)
