@@ -2,7 +2,7 @@
 // Object -> assembly text, and the listing.
 #include "assembler/disassemble.h"
 
-#include "assembler/cfg.h"
+#include "isa/cfg.h"
 #include "isa/codec.h"
 #include "isa/insn_desc.h"
 #include "isa/print.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Object -> Graphviz and JSON.
-#include "assembler/cfg.h"
 #include "assembler/disassemble.h"
+#include "isa/cfg.h"
 #include "isa/insn_desc.h"
 #include "isa/print.h"
 
@@ -10,6 +10,8 @@
 
 namespace pto::as {
 
+using isa::BasicBlock;
+using isa::Cfg;
 using isa::Function;
 using isa::Object;
 using Json = nlohmann::ordered_json;

@@ -6,16 +6,16 @@
 // order, file names in the order of their first insn.
 #pragma once
 
-#include "assembler/cfg.h"
 #include "assembler/liveness.h"
 #include "assembler/program.h"
+#include "isa/cfg.h"
 
 #include <vector>
 
 namespace pto::as {
 
 struct Analysis {
-  std::vector<Cfg> cfgs;         // one a function
+  std::vector<isa::Cfg> cfgs;    // one a function
   std::vector<FunctionUse> uses; // one a function
 };
 

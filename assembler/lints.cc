@@ -9,6 +9,8 @@
 
 namespace pto::as {
 
+using isa::BasicBlock;
+using isa::Cfg;
 using isa::Insn;
 using isa::Object;
 

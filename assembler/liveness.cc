@@ -11,6 +11,7 @@
 
 namespace pto::as {
 
+using isa::Cfg;
 using isa::Insn;
 using isa::OperandKind;
 

@@ -3,7 +3,7 @@
 // kernel uses in all (docs/isa.md, Register budget).
 #pragma once
 
-#include "assembler/cfg.h"
+#include "isa/cfg.h"
 #include "isa/insn_desc.h"
 #include "isa/object.h"
 
@@ -67,6 +67,6 @@ struct FunctionUse {
 
 /// One entry a function. `cfgs` are those of the functions.
 [[nodiscard]] std::vector<FunctionUse> find_register_use(const isa::Object& object,
-                                                         const std::vector<Cfg>& cfgs);
+                                                         const std::vector<isa::Cfg>& cfgs);
 
 } // namespace pto::as

@@ -8,6 +8,7 @@
 #include "isa/manual.h"
 #include "isa/suggest.h"
 #include "isa/table.h"
+#include "runtime/npu/ascendc_emitter.h"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -38,6 +39,8 @@ struct Options {
   bool list_warnings = false;
   bool manual = false;
   std::string explain;
+  std::string kernel;
+  bool instrument = false;
   bool json = false;
   bool verbose = false;
   bool quiet = false;
@@ -46,16 +49,30 @@ struct Options {
   as::AssembleOptions assemble;
 };
 
-/// What --emit can give; a further form is a further row.
+std::optional<std::string>
+print_ascendc(const isa::Object& object, const Options& options, isa::Diagnostics& diags) {
+  const std::optional<rt::AscendC> file = rt::emit_ascendc(
+      object,
+      {.kernel = options.kernel,
+       .instrument = options.instrument ? rt::Instrument::kInsns : rt::Instrument::kNone},
+      diags);
+  return file ? std::optional(file->text) : std::nullopt;
+}
+
+/// What --emit can give; a further form is a further row. `translate` may fail, and warn.
 struct Emitter {
   const char* name;
-  std::string (*print)(const isa::Object&); // null: the object file itself
+  std::string (*print)(const isa::Object&); // null: the object file itself, or `translate`
+  std::optional<std::string> (*translate)(const isa::Object&,
+                                          const Options&,
+                                          isa::Diagnostics&) = nullptr;
 };
 constexpr Emitter kEmitters[] = {
     {"obj", nullptr},
     {"asm", [](const isa::Object& object) { return as::disassemble(object); }},
     {"json", [](const isa::Object& object) { return as::object_to_json(object) + "\n"; }},
     {"cfg-dot", [](const isa::Object& object) { return as::print_cfg(object); }},
+    {"ascendc", nullptr, &print_ascendc},
 };
 
 int usage_error(const std::string& message) {
@@ -149,10 +166,19 @@ int emit(const Options& options,
     return write_text(options.output, as::disassemble(object, {.with_loc = !options.without_loc}));
   }
   for (const Emitter& emitter : kEmitters) {
-    if (options.emit == emitter.name) {
-      return emitter.print == nullptr ? write_binary(options, object)
-                                      : write_text(options.output, emitter.print(object));
+    if (options.emit != emitter.name) {
+      continue;
     }
+    if (emitter.translate != nullptr) {
+      isa::Diagnostics diags({.no_warnings = options.quiet});
+      const std::optional<std::string> text = emitter.translate(object, options, diags);
+      if (!diags.all().empty()) {
+        show(options, diags);
+      }
+      return text ? write_text(options.output, *text) : kBadInput;
+    }
+    return emitter.print == nullptr ? write_binary(options, object)
+                                    : write_text(options.output, emitter.print(object));
   }
   return usage_error("--emit: unknown form");
 }
@@ -244,6 +270,8 @@ void declare(CLI::App& app, Options& options) {
     forms.emplace_back(emitter.name);
   }
   app.add_option("--emit", options.emit, "Form of the output")->check(CLI::IsMember(forms));
+  app.add_option("--kernel", options.kernel, "With --emit=ascendc: this kernel alone");
+  app.add_flag("--instrument", options.instrument, "With --emit=ascendc: clock reads around insns");
   app.add_option("-I,--include", options.assemble.preprocess.include_dirs, "Folder for .include")
       ->allow_extra_args(false);
   app.add_option("-D,--define", options.assemble.preprocess.defines, "Constant NAME or NAME=VALUE")

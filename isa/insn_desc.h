@@ -208,7 +208,7 @@ struct InsnDesc {
   std::string_view latency; // key in the machine profile's latency table
   CheckFn check = nullptr;
   ExecFn exec = nullptr;
-  std::string_view npu;     // NPU backend's spelling; empty: no lowering (yet)
+  std::string_view npu;     // NPU backend's spelling (runtime/npu/lowering.h); empty: no lowering
   std::string_view summary; // one sentence
   std::string_view formula; // for the reference manual
   std::string_view details; // longer rules, Markdown; may be empty

@@ -188,7 +188,7 @@ constexpr InsnDesc kRows[] = {
      .mods = {&kWide},
      .latency = "MAD",
      .exec = exec_mad,
-     .npu = "{d} = pto::mad{width}<{type}>({a}, {b}, {c});",
+     .npu = "{d} = pto::mad[_{width}]<{type}>({a}, {b}, {c});",
      .summary = "Multiplies and adds integers.",
      .formula = "d = a * b + c",
      .details = "The plain form gives the low 32 bits. `mad.wide` adds the full 64-bit product of "

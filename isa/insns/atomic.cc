@@ -196,7 +196,7 @@ constexpr InsnDesc kRows[] = {
      .latency = "ATOM",
      .check = check_atom,
      .exec = exec_atom,
-     .npu = "{d} = pto::atomic_{operation}<{type}>({mem}, {a}, {b});",
+     .npu = "[{d} = ]pto::atomic_{operation}<{type}>({mem}, {a}[, {b}]);",
      .summary = "Reads, modifies and writes one location as one step and returns the old value.",
      .formula = "d = mem; mem = op(mem, a, b)",
      .details = "Lanes of a warp act in ascending order. `_` as destination says that nobody reads "

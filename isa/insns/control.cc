@@ -89,7 +89,7 @@ constexpr InsnDesc kRows[] = {
          [](ExecContext& ctx, const Insn& insn) {
            return ctx.nop(insn.has_operand(0) ? static_cast<uint32_t>(insn.operands[0].bits) : 1);
          },
-     .npu = "pto::nop({cycles});",
+     .npu = "pto::nop([{cycles}]);",
      .summary = "Does nothing, for a number of cycles.",
      .formula = "-",
      .details = "The default is 1 cycle.",
@@ -123,7 +123,7 @@ constexpr InsnDesc kRows[] = {
            return ctx.barrier_block(
                insn.has_operand(0) ? static_cast<unsigned>(insn.operands[0].bits) : 0);
          },
-     .npu = "pto::barrier_block({id});",
+     .npu = "pto::barrier_block([{id}]);",
      .summary = "Joins every warp of the block.",
      .formula = "join warps of block",
      .details = "Memory operations before it are visible to the block after it. Numbers 0 to 15 "
@@ -139,7 +139,7 @@ constexpr InsnDesc kRows[] = {
      .flags = kPrints,
      .latency = "PRINT",
      .exec = [](ExecContext& ctx, const Insn& insn) { return ctx.print(insn); },
-     .npu = "pto::print({format}, {a});",
+     .npu = "PTO_PRINT({format}[, {a}]);",
      .summary = "Prints one line for each active lane.",
      .formula = "stdout <- format(a, ...)",
      .details = "%d signed, %u unsigned, %x hexadecimal, %f f32, %p a 64-bit address, %% a percent "
@@ -157,7 +157,7 @@ constexpr InsnDesc kRows[] = {
          [](ExecContext& ctx, const Insn& insn) {
            return ctx.trap(insn.has_operand(0) ? static_cast<uint32_t>(insn.operands[0].bits) : 0);
          },
-     .npu = "pto::trap({code});",
+     .npu = "pto::trap([{code}]);",
      .summary = "Stops the kernel and reports the place and a code.",
      .formula = "stop",
      .example = "trap 7"},

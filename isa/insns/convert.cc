@@ -118,7 +118,7 @@ constexpr InsnDesc kRows[] = {
      .latency = "CVT",
      .check = check_cvt,
      .exec = exec_cvt,
-     .npu = "{d} = pto::cvt<{type}, {type2}, {rounding}>({a});",
+     .npu = "{d} = pto::cvt[_{rounding}]<{type}, {type2}>({a});",
      .summary = "Converts between types, rounding once.",
      .formula = "d = (type) a",
      .details = "The first type is the destination's. Without a rounding: to nearest even between "

@@ -85,7 +85,7 @@ constexpr InsnDesc kRows[] = {
          [](ExecContext& ctx, const Insn& insn) {
            return ctx.alloc_tile(insn.operands[0], ctx.uniform_value(insn.operands[1], Type::kU32));
          },
-     .npu = "{t} = pto::alloc_local({bytes});",
+     .npu = "pto::alloc_local(board, l1, {t#}, {bytes});",
      .summary = "Allocates a zeroed tile in scratchpad.",
      .formula = "t = scratchpad[bytes]",
      .details = "Running out of scratchpad is a fault that names the sizes and who holds what. A "
@@ -100,7 +100,7 @@ constexpr InsnDesc kRows[] = {
      .latency = "FREE_LOCAL",
      .check = check_tile_register,
      .exec = [](ExecContext& ctx, const Insn& insn) { return ctx.free_tile(insn.operands[0]); },
-     .npu = "pto::free_local({t});",
+     .npu = "pto::free_local(board, {t#});",
      .summary = "Gives a tile's scratchpad back.",
      .formula = "scratchpad <- t",
      .example = "free_local t0"},
@@ -118,7 +118,7 @@ constexpr InsnDesc kRows[] = {
                   : "";
      },
      .exec = exec_fill,
-     .npu = "pto::fill<{type}>({t}, {value}, {bytes});",
+     .npu = "pto::fill<{type}>({t}, {value}, {bytes?t.bytes});",
      .summary = "Sets the elements of a tile to one value.",
      .formula = "t[i] = value",
      .details = "Without a size, the whole tile.",
@@ -142,7 +142,9 @@ constexpr InsnDesc kRows[] = {
      .latency = "ASYNC_LOAD",
      .exec = [](ExecContext& ctx,
                 const Insn& insn) { return start(ctx, insn, CopyDirection::kHbmToL1); },
-     .npu = "pto::async_load({to}, {from}, {bytes}, {e});",
+     .npu = "pto::async_load(board, l1, {to}, {from}, {bytes}[, {e}]);|"
+            "pto::async_load_2d(board, l1, {to}, {from}, {rows}, {row_bytes}, {hbm_stride}, "
+            "{l1_stride}[, {e}]);",
      .summary = "Starts a copy from hbm to scratchpad and does not wait.",
      .formula = "to[i] = from[i], i < bytes",
      .details = "The second form copies `rows` rows of `row_bytes` bytes; strides lead from the "
@@ -169,7 +171,9 @@ constexpr InsnDesc kRows[] = {
      .latency = "ASYNC_STORE",
      .exec = [](ExecContext& ctx,
                 const Insn& insn) { return start(ctx, insn, CopyDirection::kL1ToHbm); },
-     .npu = "pto::async_store({to}, {from}, {bytes}, {e});",
+     .npu = "pto::async_store(board, l1, {to}, {from}, {bytes}[, {e}]);|"
+            "pto::async_store_2d(board, l1, {to}, {from}, {rows}, {row_bytes}, {hbm_stride}, "
+            "{l1_stride}[, {e}]);",
      .summary = "Starts a copy from scratchpad to hbm and does not wait.",
      .formula = "to[i] = from[i], i < bytes",
      .details = "Forms and strides as ASYNC_LOAD. The source must not change before the copy is "
@@ -184,7 +188,7 @@ constexpr InsnDesc kRows[] = {
      .latency = "WAIT",
      .exec = [](ExecContext& ctx,
                 const Insn& insn) { return ctx.wait_event(insn.operands[0].index); },
-     .npu = "pto::wait({e});",
+     .npu = "pto::wait(board, {e});",
      .summary = "Waits until every copy tagged with the event is done.",
      .formula = "pending(e) = 0",
      .example = "wait e0"},
@@ -195,7 +199,7 @@ constexpr InsnDesc kRows[] = {
      .flags = kWaits,
      .latency = "WAIT_ALL",
      .exec = [](ExecContext& ctx, const Insn&) { return ctx.wait_all(); },
-     .npu = "pto::wait_all();",
+     .npu = "pto::wait_all(board);",
      .summary = "Waits until every copy of the block is done.",
      .formula = "pending = 0",
      .example = "wait_all"},

@@ -196,7 +196,8 @@ constexpr InsnDesc kRows[] = {
      .latency = "MMA",
      .check = check_mma,
      .exec = exec_mma,
-     .npu = "pto::mma<{type}, {type2}>({tc}, {ta}, {tb}, {m}, {n}, {k}, {lda}, {ldb}, {ldc});",
+     .npu =
+         "pto::mma<{type}, {type2}>({tc}, {ta}, {tb}, {m}, {n}, {k}, {lda?k}, {ldb?n}, {ldc?n});",
      .summary = "Multiplies two row-major tiles and adds the product to a third.",
      .formula = "C[i][j] += sum over k of A[i][k] * B[k][j]",
      .details = "A is m x k, B is k x n, C is m x n; m, n and k are any positive numbers. lda, ldb "

@@ -87,7 +87,8 @@ constexpr InsnDesc kRows[] = {
      .latency = "LOAD",
      .check = check_load,
      .exec = exec_load,
-     .npu = "{d} = pto::load<{type}, {cache}>({mem});",
+     .npu = "pto::load_{vector}<{type}[, pto::{cache}]>({mem}, {d});|"
+            "{d} = pto::load<{type}[, pto::{cache}]>({mem});",
      .summary = "Loads from hbm, scratchpad or constants.",
      .formula = "d = mem",
      .details = "8- and 16-bit values are extended by their signedness (b8 and b16 by zeros). "
@@ -106,7 +107,7 @@ constexpr InsnDesc kRows[] = {
      .latency = "STORE",
      .check = check_store,
      .exec = exec_store,
-     .npu = "pto::store<{type}, {cache}>({mem}, {a});",
+     .npu = "pto::store[_{vector}]<{type}[, pto::{cache}]>({mem}, {a});",
      .summary = "Stores to hbm or scratchpad, writing through.",
      .formula = "mem = a",
      .details = "8- and 16-bit types store the low bits. Where lanes of one warp store to the "
@@ -137,7 +138,7 @@ constexpr InsnDesc kRows[] = {
      .latency = "INVAL",
      .check = check_inval,
      .exec = exec_inval,
-     .npu = "pto::inval_{scope}({mem});",
+     .npu = "pto::inval[_{scope}]([{mem}]);",
      .summary = "Drops a line, or all, of the core's data cache.",
      .formula = "cache <- cache - line(mem)",
      .details = "Memory is written through, so nothing is lost. `.line` takes an address, `.all` "

@@ -182,7 +182,7 @@ constexpr InsnDesc kRows[] = {
      .latency = "CMP",
      .check = check_cmp,
      .exec = exec_cmp,
-     .npu = "{p} = pto::cmp_{comparison}<{type}>({a}, {b}){combination: {q}};",
+     .npu = "{p} = pto::cmp_{comparison}<{type}>({a}, {b})[ {combination} {q}];",
      .summary = "Compares and writes a predicate.",
      .formula = "p = (a op b) [and/or q]",
      .details = "With NaN only ne holds. `.and` and `.or` combine the outcome with predicate q.",

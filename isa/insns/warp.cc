@@ -271,7 +271,7 @@ constexpr InsnDesc kRows[] = {
      .latency = "SHFL",
      .check = check_shfl,
      .exec = exec_shfl,
-     .npu = "{d} = pto::shfl_{mode}({a}, {b}, {width});",
+     .npu = "{d} = pto::shfl_{mode}<{type}>({a}, {b}[, {width}]);",
      .summary = "Reads a register of another lane of the warp.",
      .formula = "d = a of lane source(b)",
      .details = "The warp is cut into segments of `width` lanes (default 32; an even number). idx "

@@ -114,7 +114,6 @@ class Func:
         self._source: Source | None = None
 
     def source(self) -> Source:
-        """The function's source, parsed; once."""
         if self._source is None:
             self._source = Source(self._function)
         return self._source
@@ -256,7 +255,6 @@ class Kernel:
         return compiled
 
     def source(self) -> Source:
-        """The function's source, parsed; once."""
         if self._source is None:
             self._source = Source(self._function)
             _parameters(self._function, self._source)

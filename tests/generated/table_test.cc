@@ -303,13 +303,16 @@ TEST_CASE("every latency key is in the reference profile") {
   }
 }
 
-// The names in braces of an NPU template; "{combination: {q}}" holds a nested one.
+// The names in braces of an NPU template: "{a}", "{t#}", and two in "{bytes?t.bytes}".
 std::vector<std::string> placeholders(std::string_view text) {
   std::vector<std::string> names;
-  for (size_t at = 0; at < text.size(); ++at) {
-    if (text[at] == '{') {
-      const size_t end = text.find_first_of(":}", at);
-      names.emplace_back(text.substr(at + 1, end - at - 1));
+  for (size_t at = text.find('{'); at != std::string_view::npos; at = text.find('{', at)) {
+    const size_t end = text.find('}', at);
+    while (at < end) {
+      const size_t stop = text.find_first_of("?}", at + 1);
+      std::string_view name = text.substr(at + 1, stop - at - 1);
+      names.emplace_back(name.substr(0, name.find_first_of("#.")));
+      at = stop;
     }
   }
   return names;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Blocks, reachability and reconvergence points of the shapes that kernels have.
 #include "assembler/assemble.h"
-#include "assembler/cfg.h"
+#include "isa/cfg.h"
 
 #include <doctest/doctest.h>
 
@@ -86,7 +86,7 @@ TEST_CASE("branches in a loop without a way out rejoin within it") {
 
 TEST_CASE("blocks, edges and reachability") {
   const isa::Object object = assemble("@p0 bra end\n exit\n nop\n nop\nend: exit");
-  const as::Cfg cfg(object, object.functions[0]);
+  const isa::Cfg cfg(object, object.functions[0]);
   REQUIRE(cfg.blocks().size() == 4);
   CHECK(cfg.blocks()[0].successor_count == 2);
   CHECK(cfg.blocks()[0].successors[0] == 3);

@@ -1,0 +1,768 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/npu/ascendc_emitter.h"
+
+#include "isa/insn_desc.h"
+#include "isa/print.h"
+#include "isa/suggest.h"
+#include "runtime/npu/lowering.h"
+#include "runtime/npu/structure.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <set>
+
+namespace pto::rt {
+
+namespace {
+
+using isa::Function;
+using isa::Insn;
+using isa::Object;
+using isa::OperandKind;
+using Kind = Statement::Kind;
+
+constexpr uint32_t kBoardBytes = 2048; // pto::kBoardBytes of pto_board.h
+constexpr size_t kCommentColumn = 68;
+
+// ---------------------------------------------------------------- registers
+
+/// The registers that some insns name.
+struct RegisterUse {
+  std::set<uint32_t> r, d, p;
+
+  void add(const Insn& insn) {
+    if (insn.guard.present) {
+      p.insert(insn.guard.pred);
+    }
+    for (unsigned i = 0; i < insn.operand_count; ++i) {
+      const isa::Operand& operand = insn.operands[i];
+      const unsigned count = isa::spec_of(insn, i).vector ? isa::vector_count(insn) : 1;
+      for (unsigned k = 0; k < count; ++k) {
+        if (operand.kind == OperandKind::kReg32) {
+          r.insert(operand.index + k);
+        } else if (operand.kind == OperandKind::kReg64) {
+          d.insert(operand.index + k);
+        }
+      }
+      if (operand.kind == OperandKind::kPred) {
+        p.insert(operand.index);
+      } else if (operand.kind == OperandKind::kMem) {
+        const isa::MemRef mem = operand.mem();
+        if (mem.base == isa::BaseKind::kReg) {
+          (mem.space == isa::Space::kHbm ? d : r).insert(mem.base_index);
+        }
+        if (mem.index_reg != isa::kNoIndexReg) {
+          r.insert(mem.index_reg);
+        }
+      }
+    }
+  }
+
+  /// Declarations, ten a line, each line behind `indent`.
+  [[nodiscard]] std::string declarations(std::string_view indent) const {
+    std::string out;
+    const auto file = [&](std::string_view type,
+                          char letter,
+                          const std::set<uint32_t>& indices,
+                          std::string_view zero) {
+      unsigned in_line = 0;
+      for (const uint32_t index : indices) {
+        if (in_line == 0) {
+          out += fmt::format("{}{} ", indent, type);
+        }
+        out += fmt::format("{}{}{} = {}", in_line == 0 ? "" : ", ", letter, index, zero);
+        if (++in_line == 10) {
+          out += ";\n";
+          in_line = 0;
+        }
+      }
+      out += in_line == 0 ? "" : ";\n";
+    };
+    file("uint32_t", 'r', r, "0");
+    file("uint64_t", 'd', d, "0");
+    file("bool", 'p', p, "false");
+    return out;
+  }
+};
+
+// ---------------------------------------------------------------- which functions
+
+uint32_t callee_pc(const Insn& insn) {
+  for (unsigned i = 0; i < insn.operand_count; ++i) {
+    if (insn.operands[i].kind == OperandKind::kLabel) {
+      return static_cast<uint32_t>(insn.operands[i].bits);
+    }
+  }
+  return 0;
+}
+
+/// Functions that a kernel reaches by calls, itself first, by index into Object::functions.
+std::vector<size_t> reached_from(const Object& object, size_t kernel) {
+  std::vector<size_t> reached = {kernel};
+  for (size_t i = 0; i < reached.size(); ++i) {
+    const Function& function = object.functions[reached[i]];
+    for (uint32_t k = 0; k < function.insn_count; ++k) {
+      const Insn& insn = object.code[function.first_pc + k];
+      if (!insn.desc->has(isa::kCall)) {
+        continue;
+      }
+      const Function* callee = object.function_at(callee_pc(insn));
+      const auto index = static_cast<size_t>(callee - object.functions.data());
+      if (std::find(reached.begin(), reached.end(), index) == reached.end()) {
+        reached.push_back(index);
+      }
+    }
+  }
+  return reached;
+}
+
+// ---------------------------------------------------------------- the file
+
+class Emitter {
+public:
+  Emitter(const Object& object, const EmitOptions& options, isa::Diagnostics& diags)
+      : object_(object), options_(options), diags_(diags) {}
+
+  std::optional<AscendC> run() {
+    if (!choose()) {
+      return std::nullopt;
+    }
+    preamble();
+    if (!functions_.empty()) {
+      register_struct();
+    }
+    for (const size_t index : functions_) {
+      function(object_.functions[index]);
+    }
+    for (const size_t index : kernels_) {
+      kernel(index);
+    }
+    for (const size_t index : kernels_) {
+      launcher(object_.functions[index]);
+    }
+    if (has_error_) {
+      return std::nullopt;
+    }
+    return std::move(out_);
+  }
+
+private:
+  // ---- what there is
+
+  bool choose() {
+    std::set<size_t> called;
+    std::vector<std::string_view> names;
+    for (size_t i = 0; i < object_.functions.size(); ++i) {
+      const Function& function = object_.functions[i];
+      if (!function.is_kernel) {
+        continue;
+      }
+      names.push_back(function.name);
+      if (!options_.kernel.empty() && options_.kernel != function.name) {
+        continue;
+      }
+      kernels_.push_back(i);
+      const std::vector<size_t> reached = reached_from(object_, i);
+      called.insert(reached.begin() + 1, reached.end());
+      for (const size_t index : reached) {
+        needs_board_ = needs_board_ || uses_board(object_.functions[index]);
+      }
+    }
+    if (kernels_.empty()) {
+      error({},
+            options_.kernel.empty() ? std::string("there is no kernel to emit")
+                                    : fmt::format("there is no kernel '{}'{}",
+                                                  options_.kernel,
+                                                  isa::did_you_mean(options_.kernel, names)));
+      return false;
+    }
+    functions_.assign(called.begin(), called.end());
+    out_.is_hybrid = needs_board_;
+    return true;
+  }
+
+  bool uses_board(const Function& function) const {
+    for (uint32_t k = 0; k < function.insn_count; ++k) {
+      const isa::InsnDesc& row = *object_.code[function.first_pc + k].desc;
+      if (row.scope == isa::Scope::kBlock || row.has(isa::kWaits)) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  bool calls(size_t index) const { return reached_from(object_, index).size() > 1; }
+
+  // ---- diagnostics
+
+  static isa::SourceRange nowhere() { return {}; }
+
+  std::string place(uint32_t pc) const {
+    const isa::SourceLoc& loc = object_.locs[pc];
+    return loc.line != 0 && loc.file < object_.files.size()
+               ? fmt::format("{}:{}: ", object_.files[loc.file], loc.line)
+               : fmt::format("instruction {}: ", pc);
+  }
+  void error(isa::SourceRange range, const std::string& message) {
+    has_error_ = true;
+    diags_.error(range, message);
+  }
+  void warn(const std::string& message) { diags_.warning("ascendc", nowhere(), message); }
+
+  // ---- text
+
+  void line(unsigned depth, std::string_view text) {
+    out_.text.append(size_t{depth} * 2, ' ');
+    out_.text += text;
+    out_.text += '\n';
+  }
+  void statement(unsigned depth, const std::string& text, uint32_t pc) {
+    std::string out(size_t{depth} * 2, ' ');
+    out += text;
+    if (options_.comments && pc != kNoPc) {
+      out.append(out.size() < kCommentColumn ? kCommentColumn - out.size() : 1, ' ');
+      const isa::SourceLoc& loc = object_.locs[pc];
+      std::string source = isa::print_insn(object_.code[pc], object_, *current_);
+      for (char& c : source) { // a backslash at the end would swallow the next line
+        c = c == '\\' || c == '\n' ? ' ' : c;
+      }
+      out +=
+          loc.line != 0 ? fmt::format("// {}: {}", loc.line, source) : fmt::format("// {}", source);
+    }
+    out_.text += out + "\n";
+  }
+
+  void preamble() {
+    std::string names;
+    for (const size_t index : kernels_) {
+      names += fmt::format("{}{}", names.empty() ? "" : ", ", object_.functions[index].name);
+    }
+    out_.text +=
+        "// Ascend C for the SIMT mode of dav-3510, made from PTO by ptoas --emit=ascendc.\n";
+    out_.text += fmt::format("// Kernels: {}\n", names);
+    for (const std::string& file : object_.files) {
+      out_.text += fmt::format("// Source: {}\n", file);
+    }
+    out_.text += fmt::format("//\n// bisheng -shared this.asc -o libkernel.so -fPIC "
+                             "--npu-arch=dav-3510{} -I <folder of pto_simt.h>\n",
+                             out_.is_hybrid ? "" : " --enable-simt");
+    out_.text += "// A comment behind a statement: its source line and PTO instruction.\n";
+    if (out_.is_hybrid) {
+      out_.text += "#define PTO_HYBRID 1\n";
+    }
+    out_.text += "#include \"pto_simt.h\"\n\n";
+  }
+
+  void register_struct() {
+    RegisterUse use;
+    std::set<size_t> all(functions_.begin(), functions_.end());
+    for (const size_t index : kernels_) {
+      if (calls(index)) {
+        all.insert(index);
+      }
+    }
+    for (const size_t index : all) {
+      const Function& function = object_.functions[index];
+      for (uint32_t k = 0; k < function.insn_count; ++k) {
+        use.add(object_.code[function.first_pc + k]);
+      }
+    }
+    line(0, "// The registers of a lane, which functions share with their callers.");
+    line(0, "struct Lane {");
+    out_.text += use.declarations("  ");
+    line(1, "PTO_UB uint8_t* l1 = nullptr;");
+    line(1, "PTO_GM const uint8_t* constants = nullptr;");
+    if (out_.is_hybrid) {
+      line(1, "PTO_UB pto::Board* board = nullptr;");
+      line(1, "pto::Shape shape{};");
+      line(1, "uint32_t block_index = 0;");
+    }
+    if (options_.instrument != Instrument::kNone) {
+      line(1, "pto::Probe probe{};");
+    }
+    line(0, "};\n");
+    line(0, "// True where the lane has ended (EXIT), false where it has returned (RET).");
+    for (const size_t index : functions_) {
+      line(0,
+           fmt::format("PTO_FN bool fn_{}(Lane& lane);", cpp_name(object_.functions[index].name)));
+    }
+    line(0, "");
+  }
+
+  // ---- functions and kernels
+
+  void function(const Function& function) {
+    line(0, fmt::format("PTO_FN bool fn_{}(Lane& lane) {{", cpp_name(function.name)));
+    context_ = {.object = &object_,
+                .function = &function,
+                .is_hybrid = out_.is_hybrid,
+                .register_prefix = "lane."};
+    end_of_lane_ = "return true;";
+    end_of_call_ = "return false;";
+    lane_aliases();
+    probe_ = "lane.probe";
+    body(function);
+    // Nothing comes back here: every path of a function ends.
+    line(0, "}\n");
+  }
+
+  void lane_aliases() {
+    line(1, "[[maybe_unused]] PTO_UB uint8_t* l1 = lane.l1;");
+    line(1, "[[maybe_unused]] PTO_GM const uint8_t* constants = lane.constants;");
+    if (out_.is_hybrid) {
+      line(1, "[[maybe_unused]] PTO_UB pto::Board* board = lane.board;");
+      line(1, "[[maybe_unused]] const pto::Shape& shape = lane.shape;");
+      line(1, "[[maybe_unused]] const uint32_t block_index = lane.block_index;");
+    }
+  }
+
+  std::string params_text(const Function& function) const {
+    std::string out;
+    for (const isa::Param& param : function.params) {
+      out +=
+          fmt::format("{}{} {}", out.empty() ? "" : ", ", param_type(param), cpp_name(param.name));
+    }
+    const auto add = [&](std::string_view text) {
+      out += out.empty() ? "" : ", ";
+      out += text;
+    };
+    if (!object_.const_data.empty()) {
+      add("PTO_GM const uint8_t* constants");
+    }
+    if (options_.instrument != Instrument::kNone) {
+      add("PTO_GM uint64_t* profile");
+    }
+    return out;
+  }
+  std::string params_names(const Function& function) const {
+    std::string out;
+    const auto add = [&](std::string_view text) {
+      out += out.empty() ? "" : ", ";
+      out += text;
+    };
+    for (const isa::Param& param : function.params) {
+      add(cpp_name(param.name));
+    }
+    if (!object_.const_data.empty()) {
+      add("constants");
+    }
+    if (options_.instrument != Instrument::kNone) {
+      add("profile");
+    }
+    return out;
+  }
+  static std::string join(std::string left, std::string_view right) {
+    return left.empty() ? std::string(right) : fmt::format("{}, {}", left, right);
+  }
+
+  // Registers a lane fall in steps with the bound (docs/isa.md, Register budget).
+  uint32_t launch_bound(const Function& function) const {
+    if (options_.max_lanes != 0) {
+      return options_.max_lanes;
+    }
+    if (function.max_lanes != 0) {
+      return function.max_lanes;
+    }
+    const uint32_t registers = function.register_use();
+    return registers <= 16 ? 2048 : registers <= 32 ? 1024 : registers <= 64 ? 512 : 256;
+  }
+
+  void kernel(size_t index) {
+    const Function& function = object_.functions[index];
+    const std::string name = cpp_name(function.name);
+    const uint32_t bound = launch_bound(function);
+    EmittedKernel emitted{.name = function.name,
+                          .launch_symbol = "pto_launch_" + name,
+                          .max_lanes = bound,
+                          .first_pc = function.first_pc};
+    for (const size_t reached : reached_from(object_, index)) {
+      const Function& used = object_.functions[reached];
+      for (uint32_t k = 0; k < used.insn_count; ++k) {
+        emitted.allocates =
+            emitted.allocates || object_.code[used.first_pc + k].desc->has(isa::kAllocates);
+      }
+    }
+    if (out_.is_hybrid) {
+      emitted.scratch_bytes = kBoardBytes + function.l1_bytes;
+    }
+    if (options_.instrument != Instrument::kNone) {
+      emitted.probe_entries = 1 + function.insn_count;
+    }
+    probe_entries_ = emitted.probe_entries;
+    std::string params = params_text(function);
+    if (out_.is_hybrid) {
+      params = join(params,
+                    "PTO_UB uint8_t* l1, PTO_UB pto::Board* board, pto::Shape shape, "
+                    "uint32_t block_index");
+      line(0, fmt::format("PTO_FN void {}_body({}) {{", name, params));
+      line(1, "static_cast<void>(l1), static_cast<void>(board), static_cast<void>(shape);");
+      line(1, "static_cast<void>(block_index);");
+    } else {
+      line(0, fmt::format("__global__ __launch_bounds__({}) void {}({}) {{", bound, name, params));
+      if (function.l1_bytes != 0) {
+        line(1, fmt::format("PTO_SHARED(l1, {}); // __ubuf__", function.l1_bytes));
+      }
+    }
+    list_symbols(index);
+    const bool has_calls = calls(index);
+    context_ = {.object = &object_,
+                .function = &function,
+                .is_hybrid = out_.is_hybrid,
+                .register_prefix = has_calls ? "lane." : ""};
+    end_of_lane_ = "return;";
+    end_of_call_ = "return;";
+    probe_ = has_calls ? "lane.probe" : "probe";
+    if (has_calls) {
+      line(1, "Lane lane;");
+      if (out_.is_hybrid || function.l1_bytes != 0) {
+        line(1, "lane.l1 = l1;");
+      }
+      if (!object_.const_data.empty()) {
+        line(1, "lane.constants = constants;");
+      }
+      if (out_.is_hybrid) {
+        line(1, "lane.board = board;");
+        line(1, "lane.shape = shape;");
+        line(1, "lane.block_index = block_index;");
+      }
+    } else {
+      RegisterUse use;
+      for (uint32_t k = 0; k < function.insn_count; ++k) {
+        use.add(object_.code[function.first_pc + k]);
+      }
+      out_.text += use.declarations("  ");
+    }
+    if (options_.instrument != Instrument::kNone) {
+      const char* warp =
+          out_.is_hybrid ? "pto::global_warp(shape, block_index)" : "pto::global_warp()";
+      line(1,
+           fmt::format("{}{} = pto::open_probe(profile, {}, {});",
+                       has_calls ? "" : "pto::Probe ",
+                       probe_,
+                       warp,
+                       probe_entries_));
+      line(1, fmt::format("pto::mark({}, 0);", probe_));
+    }
+    body(function);
+    line(0, "}\n");
+    if (out_.is_hybrid) {
+      hybrid_entry(function, name, bound);
+    }
+    out_.kernels.push_back(std::move(emitted));
+  }
+
+  void hybrid_entry(const Function& function, const std::string& name, uint32_t bound) {
+    const std::string lanes = join(params_text(function),
+                                   "PTO_UB uint8_t* l1, PTO_UB pto::Board* board, pto::Shape "
+                                   "shape, uint32_t block_index");
+    line(0,
+         fmt::format(
+             "__simt_vf__ __launch_bounds__({}) inline void {}_lanes({}) {{", bound, name, lanes));
+    line(1,
+         fmt::format(
+             "{}_body({});", name, join(params_names(function), "l1, board, shape, block_index")));
+    line(1, "pto::leave(board);");
+    line(0, "}\n");
+    line(0,
+         fmt::format("__global__ __vector__ void {}({}) {{",
+                     name,
+                     join(params_text(function), "pto::Shape shape, uint32_t scratch_bytes")));
+    line(1, "PTO_DYNAMIC_UB(scratch); // extern __ubuf__ uint8_t scratch[]");
+    line(1,
+         fmt::format("PTO_UB pto::Board* board =\n      pto::open_board(scratch, {}, "
+                     "scratch_bytes - pto::kBoardBytes);",
+                     function.l1_bytes));
+    line(1, "PTO_UB uint8_t* l1 = scratch + pto::kBoardBytes;");
+    line(1,
+         fmt::format(
+             "asc_vf_call<{}_lanes>(dim3(shape.block_x, shape.block_y, shape.block_z), "
+             "{});",
+             name,
+             join(params_names(function), "l1, board, shape, static_cast<uint32_t>(block_idx)")));
+    line(1, "pto::serve(board, l1, shape.block_x * shape.block_y * shape.block_z);");
+    line(0, "}\n");
+  }
+
+  void list_symbols(size_t owner) {
+    if (!options_.comments) {
+      return;
+    }
+    for (const isa::Symbol& symbol : object_.symbols) {
+      if (symbol.kind != isa::SymbolKind::kConst &&
+          (symbol.owner == owner || symbol.owner == isa::kFileScope)) {
+        line(1,
+             fmt::format("// l1 + {}: {}, {} bytes of {}",
+                         symbol.offset,
+                         symbol.name,
+                         symbol.size_bytes,
+                         isa::name(symbol.type)));
+      }
+    }
+  }
+
+  // ---- bodies
+
+  void body(const Function& function) {
+    current_ = &function;
+    const isa::Cfg cfg(object_, function);
+    cfg_ = &cfg;
+    const Structure structure = find_structure(cfg, function);
+    if (structure.why_not.empty()) {
+      statements(structure.statements, 1);
+    } else {
+      warn(fmt::format("{}: it becomes a loop around a switch instead of if and while",
+                       structure.why_not));
+      pc_switch(structure.why_not);
+    }
+    cfg_ = nullptr;
+  }
+
+  std::string label_of(uint32_t block, bool is_continue) const {
+    const uint32_t pc = cfg_->blocks()[block].first_pc;
+    std::string name = fmt::format("L{}", pc - current_->first_pc);
+    for (const isa::Label& label : current_->labels) {
+      if (label.pc == pc) {
+        name = fmt::format("L_{}", cpp_name(label.name));
+        break;
+      }
+    }
+    return is_continue ? name + "_next" : name;
+  }
+
+  void statements(const std::vector<Statement>& list, unsigned depth) {
+    for (const Statement& statement : list) {
+      one(statement, depth);
+    }
+  }
+
+  void one(const Statement& s, unsigned depth) {
+    switch (s.kind) {
+    case Kind::kBlock:
+      insns(s.block, depth);
+      break;
+    case Kind::kIf: {
+      const uint32_t pc = cfg_->blocks()[s.block].end_pc - 1;
+      const isa::Guard guard = object_.code[pc].guard;
+      const std::string condition =
+          predicate_text(context_, guard.pred, guard.negated != s.negated);
+      if (s.body.size() == 1 && s.otherwise.empty() && !jump_text(s.body[0]).empty()) {
+        statement(depth, fmt::format("if ({}) {{ {} }}", condition, jump_text(s.body[0])), pc);
+        break;
+      }
+      statement(depth, fmt::format("if ({}) {{", condition), pc);
+      statements(s.body, depth + 1);
+      if (!s.otherwise.empty()) {
+        line(depth, "} else {");
+        statements(s.otherwise, depth + 1);
+      }
+      line(depth, "}");
+      break;
+    }
+    case Kind::kLoop:
+      line(depth,
+           fmt::format("for (pto::Loop loop; loop.next();) {{ // {}", label_of(s.block, false)));
+      statements(s.body, depth + 1);
+      line(depth, "}");
+      break;
+    case Kind::kLabel:
+      line(depth - 1, fmt::format("{}:;", label_of(s.block, s.is_continue)));
+      break;
+    default:
+      line(depth, jump_text(s));
+      break;
+    }
+  }
+
+  /// Of a break, continue or goto; empty for other statements.
+  std::string jump_text(const Statement& s) const {
+    return s.kind == Kind::kBreak      ? "break;"
+           : s.kind == Kind::kContinue ? "continue;"
+           : s.kind == Kind::kGoto     ? fmt::format("goto {};", label_of(s.block, s.is_continue))
+                                       : "";
+  }
+
+  void insns(uint32_t block, unsigned depth) {
+    const isa::BasicBlock& bounds = cfg_->blocks()[block];
+    for (uint32_t pc = bounds.first_pc; pc < bounds.end_pc; ++pc) {
+      insn(pc, depth);
+    }
+  }
+
+  // The statements of one insn; branches are the structure's.
+  void insn(uint32_t pc, unsigned depth) {
+    const Insn& insn = object_.code[pc];
+    const isa::InsnDesc& row = *insn.desc;
+    if (row.has(isa::kBranch)) {
+      return;
+    }
+    std::vector<std::string> text;
+    if (row.has(isa::kCall)) {
+      const Function* callee = object_.function_at(callee_pc(insn));
+      text = {fmt::format("if (PTO_CALL(fn_{}(lane))) {{", cpp_name(callee->name)),
+              "  " + end_of_lane_,
+              "}"};
+    } else if (row.has(isa::kReturn)) {
+      text = {end_of_call_};
+    } else if (row.has(isa::kEndsLane) && !row.has(isa::kTraps)) {
+      text = {end_of_lane_};
+    } else {
+      std::string why;
+      const std::optional<std::string> lowered = lower_insn(insn, context_, why);
+      if (!lowered) {
+        error(nowhere(), fmt::format("{}{} {}", place(pc), isa::print_mnemonic(insn), why));
+        return;
+      }
+      text = {*lowered};
+      if (row.has(isa::kEndsLane)) {
+        text.push_back(end_of_lane_);
+      }
+      if (row.unit == isa::Unit::kC && !warned_of_mma_) {
+        warned_of_mma_ = true;
+        warn(fmt::format("{}{} runs as a loop over the lanes of warp 0: a vector kernel has no "
+                         "published way to the cube core",
+                         place(pc),
+                         isa::print_mnemonic(insn)));
+      }
+    }
+    const bool marks = options_.instrument != Instrument::kNone && current_->is_kernel &&
+                       !row.has(isa::kEndsLane) && !row.has(isa::kReturn);
+    if (insn.guard.present) {
+      const std::string condition = predicate_text(context_, insn.guard.pred, insn.guard.negated);
+      if (text.size() == 1) {
+        statement(depth, fmt::format("if ({}) {{ {} }}", condition, text[0]), pc);
+      } else {
+        statement(depth, fmt::format("if ({}) {{", condition), pc);
+        for (const std::string& one_line : text) {
+          line(depth + 1, one_line);
+        }
+        line(depth, "}");
+      }
+    } else {
+      statement(depth, text[0], pc);
+      for (size_t i = 1; i < text.size(); ++i) {
+        line(depth, text[i]);
+      }
+    }
+    if (marks) {
+      line(depth, fmt::format("pto::mark({}, {});", probe_, 1 + pc - current_->first_pc));
+    }
+  }
+
+  // For graphs without structure: the number of the next block, and a case for each.
+  void pc_switch(const std::string& why) {
+    line(1, fmt::format("// No structured form: {}.", why));
+    line(1, "uint32_t next = 0;");
+    line(1, "for (pto::Loop loop; loop.next();) {");
+    line(2, "switch (next) {");
+    for (uint32_t b = 0; b < cfg_->blocks().size(); ++b) {
+      const isa::BasicBlock& bounds = cfg_->blocks()[b];
+      if (!bounds.is_reachable) {
+        continue;
+      }
+      line(2, fmt::format("case {}: // {}", b, label_of(b, false)));
+      insns(b, 3);
+      const uint32_t last = bounds.end_pc - 1;
+      if (bounds.successor_count == 2) {
+        const isa::Guard guard = object_.code[last].guard;
+        statement(3,
+                  fmt::format("next = {} ? {} : {};",
+                              predicate_text(context_, guard.pred, guard.negated),
+                              bounds.successors[0],
+                              bounds.successors[1]),
+                  last);
+        line(3, "break;");
+      } else if (bounds.successor_count == 1) {
+        line(3, fmt::format("next = {};", bounds.successors[0]));
+        line(3, "break;");
+      }
+    }
+    line(2, "default:");
+    line(3, end_of_lane_);
+    line(2, "}");
+    line(1, "}");
+  }
+
+  // ---- launch
+
+  void launcher(const Function& function) {
+    const std::string name = cpp_name(function.name);
+    line(0,
+         fmt::format("extern \"C\" int32_t pto_launch_{}(const uint32_t grid[3], const uint32_t "
+                     "block[3],\n                                   uint64_t scratch_bytes, "
+                     "const uint64_t* arguments,\n                                   void* "
+                     "constants, void* profile, void* stream) {{",
+                     name));
+    line(1,
+         "static_cast<void>(constants), static_cast<void>(profile), static_cast<void>(arguments);");
+    std::string values;
+    for (size_t i = 0; i < function.params.size(); ++i) {
+      const isa::Param& param = function.params[i];
+      std::string type = param_type(param);
+      if (type.starts_with("PTO_GM ")) {
+        type.erase(0, 7);
+      }
+      const std::string value =
+          param.is_pointer ? fmt::format("reinterpret_cast<{}>(arguments[{}])", type, i)
+          : param.type == isa::Type::kF32 ? fmt::format("pto::host_float(arguments[{}])", i)
+                                          : fmt::format("static_cast<{}>(arguments[{}])", type, i);
+      values = join(values, value);
+    }
+    if (!object_.const_data.empty()) {
+      values = join(values, "static_cast<const uint8_t*>(constants)");
+    }
+    if (options_.instrument != Instrument::kNone) {
+      values = join(values, "static_cast<uint64_t*>(profile)");
+    }
+    const char* comma = values.empty() && !out_.is_hybrid ? "" : ", ";
+    if (out_.is_hybrid) {
+      line(1, "const pto::Shape shape{grid[0], grid[1], grid[2], block[0], block[1], block[2]};");
+      values = join(values, "shape, static_cast<uint32_t>(scratch_bytes)");
+      line(1,
+           fmt::format("PTO_LAUNCH_VECTOR({}, grid[0] * grid[1] * grid[2], scratch_bytes, stream"
+                       "{}{});",
+                       name,
+                       comma,
+                       values));
+    } else {
+      line(1,
+           fmt::format("PTO_LAUNCH({}, dim3(grid[0], grid[1], grid[2]), dim3(block[0], block[1], "
+                       "block[2]), scratch_bytes, stream{}{});",
+                       name,
+                       comma,
+                       values));
+    }
+    line(1, "return PTO_LAUNCH_STATUS();");
+    line(0, "}\n");
+  }
+
+  static constexpr uint32_t kNoPc = 0xffffffff;
+
+  const Object& object_;
+  const EmitOptions& options_;
+  isa::Diagnostics& diags_;
+  AscendC out_;
+  std::vector<size_t> kernels_;
+  std::vector<size_t> functions_;
+  bool needs_board_ = false;
+  bool has_error_ = false;
+  bool warned_of_mma_ = false;
+  TextContext context_;
+  const Function* current_ = nullptr;
+  const isa::Cfg* cfg_ = nullptr;
+  std::string end_of_lane_;
+  std::string end_of_call_;
+  std::string probe_;
+  uint32_t probe_entries_ = 0;
+};
+
+} // namespace
+
+std::optional<AscendC>
+emit_ascendc(const isa::Object& object, const EmitOptions& options, isa::Diagnostics& diags) {
+  return Emitter(object, options, diags).run();
+}
+
+} // namespace pto::rt

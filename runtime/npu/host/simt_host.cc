@@ -1,0 +1,771 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lanes as fibers, and the arithmetic of the interface by way of the ISA's own.
+//
+// A fiber runs until its next access: a memory access, a warp function, a barrier. There it notes
+// where it stands: a list of (line, count) pairs, one for each loop that it is in (the line of the
+// loop, the trip), each call, and last the access itself (its line, the how-many-th on that line).
+// When all lanes of a warp have come to rest, those with the least list go on together: the text of
+// a structured program puts what follows a join behind both its branches and what follows a loop
+// behind its body, so the least list is the one that others may still join. That is reconvergence
+// at the immediate post-dominator wherever control flow is properly nested. With gotos and several
+// back edges lanes may meet earlier here than the simulator lets them.
+//
+// Warps take turns, an access each, in ascending order. Copies, fences and cache control act at
+// once. Not modelled: time, the data cache, and memory errors, which are the host's.
+#include "simt_host.h"
+
+#undef truncf
+#undef floorf
+#undef ceilf
+#undef rintf
+#undef expf
+#undef logf
+#undef sqrtf
+#undef rsqrtf
+#undef tanhf
+#undef sinf
+#undef cosf
+#undef powf
+#undef fmaf
+#undef clock
+
+#include "isa/convert.h"
+#include "isa/fmath.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <csetjmp>
+#include <cstdarg>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <sys/mman.h>
+#include <ucontext.h>
+#include <utility>
+#include <vector>
+
+dim3 threadIdx(0, 0, 0);
+dim3 blockIdx(0, 0, 0);
+dim3 blockDim;
+dim3 gridDim;
+int64_t block_idx = 0;
+
+namespace pto_host {
+
+namespace {
+
+constexpr size_t kStackBytes = 128 * 1024;
+constexpr size_t kUbBytes = 256 * 1024;
+constexpr uint64_t kMaxIdleRounds = 2'000'000; // all that happens is spinning: a hang
+constexpr unsigned kWarp = 32;
+
+struct Place {
+  uint32_t line;
+  uint32_t count;
+  auto operator<=>(const Place&) const = default;
+};
+
+enum class Waiting : uint8_t { kAccess, kBarrier, kEnded };
+
+struct Fiber {
+  ucontext_t start{};
+  jmp_buf at{};
+  bool has_started = false;
+};
+
+struct LaneState {
+  Fiber fiber;
+  dim3 tid{0, 0, 0};
+  uint32_t number = 0;
+  Waiting waiting = Waiting::kAccess;
+  std::vector<Place> place = {{0, 0}}; // the last is the access
+  uint64_t value = 0;                  // for a warp function
+};
+
+struct WarpState {
+  uint32_t active = 0;                  // lanes of the group that runs
+  std::array<uint64_t, kWarp> values{}; // theirs, when the group was chosen
+};
+
+struct Stopped {
+  int32_t status = 0;
+  std::string message;
+};
+
+/// One launch at a time: everything a fiber may touch.
+struct Machine {
+  std::vector<LaneState> lanes;
+  std::vector<WarpState> warps;
+  LaneState* lane = nullptr;
+  jmp_buf scheduler{};
+  void (*body)(void*) = nullptr;
+  void* data = nullptr;
+  Fiber scalar; // of a hybrid kernel
+  bool has_scalar = false;
+  bool is_scalar = false; // it runs now
+  bool scalar_ended = false;
+  void (*destroy)(void*) = nullptr;
+  Stopped stopped;
+  std::vector<uint8_t> ub;
+  uint64_t cycles = 0;
+  uint8_t* stacks = nullptr;
+  size_t stack_count = 0;
+};
+
+std::mutex launch_mutex;
+Machine machine;
+thread_local Stopped last;
+
+uint8_t* stack(size_t index) {
+  if (index >= machine.stack_count) {
+    // Once for the largest block and the scalar unit; pages are touched as they are used.
+    machine.stack_count = 2048 + 1;
+    void* at = mmap(nullptr,
+                    machine.stack_count * kStackBytes,
+                    PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+                    -1,
+                    0);
+    if (at == MAP_FAILED) {
+      std::fprintf(stderr, "simt_host: no memory for the stacks of lanes\n");
+      std::abort();
+    }
+    machine.stacks = static_cast<uint8_t*>(at);
+  }
+  return machine.stacks + index * kStackBytes;
+}
+
+void back_to_scheduler() {
+  _longjmp(machine.scheduler, 1);
+}
+
+void lane_main() {
+  machine.body(machine.data);
+  machine.lane->waiting = Waiting::kEnded;
+  back_to_scheduler();
+}
+
+void (*scalar_body)(void*) = nullptr;
+void* scalar_data = nullptr;
+void scalar_main() {
+  scalar_body(scalar_data);
+  machine.scalar_ended = true;
+  back_to_scheduler();
+}
+
+void prepare(Fiber& fiber, size_t stack_index, void (*entry)()) {
+  fiber.has_started = false;
+  getcontext(&fiber.start);
+  fiber.start.uc_stack.ss_sp = stack(stack_index);
+  fiber.start.uc_stack.ss_size = kStackBytes;
+  fiber.start.uc_link = nullptr;
+  makecontext(&fiber.start, entry, 0);
+}
+
+[[gnu::noinline]] void resume(Fiber& fiber) {
+  if (_setjmp(machine.scheduler) == 0) {
+    if (!fiber.has_started) {
+      fiber.has_started = true;
+      setcontext(&fiber.start);
+    }
+    _longjmp(fiber.at, 1);
+  }
+}
+
+[[gnu::noinline]] void rest(Fiber& fiber) {
+  if (_setjmp(fiber.at) == 0) {
+    back_to_scheduler();
+  }
+}
+
+void stop(int32_t status, std::string message) {
+  if (machine.stopped.status == 0) {
+    machine.stopped = {status, std::move(message)};
+  }
+}
+
+void run_lane(LaneState& lane) {
+  machine.lane = &lane;
+  threadIdx = lane.tid;
+  resume(lane.fiber);
+}
+
+/// One access of one warp. False if no lane of it can go on.
+bool advance(uint32_t w) {
+  const size_t begin = size_t{w} * kWarp;
+  const size_t end = std::min(begin + kWarp, machine.lanes.size());
+  const LaneState* least = nullptr;
+  for (size_t i = begin; i < end; ++i) {
+    const LaneState& lane = machine.lanes[i];
+    if (lane.waiting == Waiting::kAccess && (least == nullptr || lane.place < least->place)) {
+      least = &lane;
+    }
+  }
+  if (least == nullptr) {
+    return false;
+  }
+  WarpState& warp = machine.warps[w];
+  const std::vector<Place> place = least->place;
+  warp.active = 0;
+  for (size_t i = begin; i < end; ++i) {
+    if (machine.lanes[i].waiting == Waiting::kAccess && machine.lanes[i].place == place) {
+      warp.active |= 1u << (i - begin);
+    }
+    warp.values[i - begin] = machine.lanes[i].value;
+  }
+  for (size_t i = begin; i < end && machine.stopped.status == 0; ++i) {
+    if ((warp.active >> (i - begin) & 1) != 0) {
+      run_lane(machine.lanes[i]);
+    }
+  }
+  return true;
+}
+
+void run_block() {
+  uint64_t idle_rounds = 0;
+  while (machine.stopped.status == 0) {
+    bool has_moved = false;
+    bool all_ended = true;
+    bool all_at_barrier = true;
+    for (uint32_t w = 0; w < machine.warps.size(); ++w) {
+      has_moved = advance(w) || has_moved;
+    }
+    for (const LaneState& lane : machine.lanes) {
+      all_ended = all_ended && lane.waiting == Waiting::kEnded;
+      all_at_barrier = all_at_barrier && lane.waiting != Waiting::kAccess;
+    }
+    if (all_at_barrier && !all_ended) {
+      for (LaneState& lane : machine.lanes) {
+        lane.waiting = lane.waiting == Waiting::kBarrier ? Waiting::kAccess : lane.waiting;
+      }
+      has_moved = true;
+    }
+    if (machine.has_scalar && !machine.scalar_ended) {
+      machine.is_scalar = true;
+      resume(machine.scalar);
+      machine.is_scalar = false;
+    }
+    if (all_ended && (!machine.has_scalar || machine.scalar_ended)) {
+      return;
+    }
+    if (++idle_rounds > kMaxIdleRounds) {
+      stop(kHung, "the block makes no progress");
+    }
+    static_cast<void>(has_moved);
+  }
+}
+
+void make_lanes(dim3 block) {
+  blockDim = block;
+  const size_t count = size_t{block.x} * block.y * block.z;
+  machine.lanes.resize(count);
+  machine.warps.assign((count + kWarp - 1) / kWarp, WarpState{});
+  for (uint32_t i = 0; i < count; ++i) {
+    LaneState& lane = machine.lanes[i];
+    lane.number = i;
+    lane.tid = dim3(i % block.x, i / block.x % block.y, i / block.x / block.y);
+    lane.waiting = Waiting::kAccess;
+    lane.place.assign(1, {0, 0});
+    lane.value = 0;
+    prepare(lane.fiber, i + 1, lane_main);
+  }
+}
+
+void begin_launch(uint64_t ub_bytes) {
+  machine.stopped = {};
+  machine.ub.assign(std::max<size_t>(kUbBytes, ub_bytes) + 128, 0);
+}
+
+uint8_t* ub_base() {
+  const auto at = reinterpret_cast<uintptr_t>(machine.ub.data());
+  return machine.ub.data() + (128 - at % 128) % 128;
+}
+
+WarpState& own_warp() {
+  return machine.warps[machine.lane->number / kWarp];
+}
+uint32_t own_lane() {
+  return machine.lane->number % kWarp;
+}
+
+/// A warp function: `value` of this lane, and then what it makes of the values of the active ones.
+void collect(uint64_t value) {
+  machine.lane->value = value;
+  ++machine.lane->place.back().count;
+  rest(machine.lane->fiber);
+}
+
+template <class Fn> uint64_t over_active(uint64_t value, Fn combine) {
+  collect(value);
+  const WarpState& warp = own_warp();
+  bool is_first = true;
+  uint64_t result = 0;
+  for (unsigned i = 0; i < kWarp; ++i) {
+    if ((warp.active >> i & 1) != 0) {
+      result = is_first ? warp.values[i] : combine(result, warp.values[i]);
+      is_first = false;
+    }
+  }
+  return result;
+}
+
+} // namespace
+
+void at(int line) {
+  Place& access = machine.lane->place.back();
+  if (access.line != static_cast<uint32_t>(line)) {
+    access = {static_cast<uint32_t>(line), 0};
+  }
+}
+void step(int line) {
+  if (machine.is_scalar) {
+    return;
+  }
+  at(line);
+  ++machine.lane->place.back().count;
+  rest(machine.lane->fiber);
+}
+void enter(int line) {
+  machine.lane->place.back() = {static_cast<uint32_t>(line), 0};
+  machine.lane->place.push_back({0, 0});
+}
+void leave() {
+  machine.lane->place.pop_back();
+}
+
+Loop::Loop(int line) {
+  enter(line);
+}
+Loop::~Loop() {
+  leave();
+}
+bool Loop::next() {
+  std::vector<Place>& place = machine.lane->place;
+  ++place[place.size() - 2].count;
+  place.back() = {0, 0};
+  return true;
+}
+
+int print(const char* format, ...) {
+  std::va_list arguments;
+  va_start(arguments, format);
+  const int written = std::vprintf(format, arguments);
+  va_end(arguments);
+  return written;
+}
+uint8_t* shared(size_t) {
+  return ub_base();
+}
+uint8_t* dynamic_ub() {
+  return ub_base();
+}
+void idle() {
+  rest(machine.scalar);
+}
+
+void launch(dim3 grid, dim3 block, uint64_t ub_bytes, void (*lane)(void*), void* data) {
+  const std::scoped_lock lock(launch_mutex);
+  begin_launch(ub_bytes);
+  machine.body = lane;
+  machine.data = data;
+  machine.has_scalar = false;
+  gridDim = grid;
+  for (uint32_t z = 0; z < grid.z && machine.stopped.status == 0; ++z) {
+    for (uint32_t y = 0; y < grid.y && machine.stopped.status == 0; ++y) {
+      for (uint32_t x = 0; x < grid.x && machine.stopped.status == 0; ++x) {
+        blockIdx = dim3(x, y, z);
+        make_lanes(block);
+        run_block();
+      }
+    }
+  }
+  std::fflush(stdout);
+  last = machine.stopped;
+}
+
+void launch_vector(uint64_t blocks, uint64_t ub_bytes, void (*kernel)(void*), void* data) {
+  const std::scoped_lock lock(launch_mutex);
+  begin_launch(ub_bytes);
+  scalar_body = kernel;
+  scalar_data = data;
+  machine.has_scalar = true;
+  gridDim = dim3(static_cast<uint32_t>(blocks));
+  for (uint64_t b = 0; b < blocks && machine.stopped.status == 0; ++b) {
+    block_idx = static_cast<int64_t>(b);
+    blockIdx = dim3(static_cast<uint32_t>(b), 0, 0);
+    machine.lanes.clear();
+    machine.warps.clear();
+    machine.scalar_ended = false;
+    prepare(machine.scalar, 0, scalar_main);
+    run_block();
+    if (machine.destroy != nullptr) {
+      machine.destroy(machine.data);
+      machine.destroy = nullptr;
+    }
+  }
+  std::fflush(stdout);
+  last = machine.stopped;
+}
+
+void vector_call(dim3 lanes, void (*lane)(void*), void (*destroy)(void*), void* data) {
+  machine.body = lane;
+  machine.data = data;
+  machine.destroy = destroy;
+  make_lanes(lanes);
+}
+
+int32_t last_status() {
+  return last.status;
+}
+const char* last_message() {
+  return last.message.c_str();
+}
+
+} // namespace pto_host
+
+using namespace pto_host;
+namespace isa = pto::isa;
+
+// ---------------------------------------------------------------- lanes and warps
+
+int32_t laneid() {
+  return static_cast<int32_t>(own_lane());
+}
+int32_t lanemask_eq() {
+  return static_cast<int32_t>(1u << own_lane());
+}
+int32_t lanemask_lt() {
+  return static_cast<int32_t>((1u << own_lane()) - 1);
+}
+int32_t lanemask_le() {
+  return lanemask_lt() | lanemask_eq();
+}
+int32_t lanemask_ge() {
+  return ~lanemask_lt();
+}
+int32_t lanemask_gt() {
+  return ~lanemask_le();
+}
+
+int32_t asc_all(int32_t predicate) {
+  return static_cast<int32_t>(
+      over_active(predicate != 0 ? 1 : 0, [](uint64_t a, uint64_t b) { return a & b; }));
+}
+int32_t asc_any(int32_t predicate) {
+  return static_cast<int32_t>(
+      over_active(predicate != 0 ? 1 : 0, [](uint64_t a, uint64_t b) { return a | b; }));
+}
+uint32_t asc_ballot(int32_t predicate) {
+  return static_cast<uint32_t>(over_active(predicate != 0 ? uint64_t{1} << own_lane() : 0,
+                                           [](uint64_t a, uint64_t b) { return a | b; }));
+}
+uint32_t asc_activemask() {
+  collect(0);
+  return own_warp().active;
+}
+uint64_t asc_shfl(uint64_t var, int32_t src_lane, int32_t width) {
+  collect(var);
+  const auto lane = own_lane();
+  const auto segment = static_cast<uint32_t>(width);
+  const uint32_t source = lane / segment * segment + static_cast<uint32_t>(src_lane) % segment;
+  // A lane that is not active gives something that no test can mistake for its value.
+  return (own_warp().active >> source & 1) != 0 ? own_warp().values[source] : 0xbad0bad0bad0bad0;
+}
+uint32_t asc_shfl(uint32_t var, int32_t src_lane, int32_t width) {
+  return static_cast<uint32_t>(asc_shfl(uint64_t{var}, src_lane, width));
+}
+uint32_t asc_reduce_add(uint32_t val) {
+  return static_cast<uint32_t>(over_active(val, [](uint64_t a, uint64_t b) { return a + b; }));
+}
+int32_t asc_reduce_min(int32_t val) {
+  return static_cast<int32_t>(over_active(static_cast<uint32_t>(val), [](uint64_t a, uint64_t b) {
+    return static_cast<int32_t>(a) < static_cast<int32_t>(b) ? a : b;
+  }));
+}
+uint32_t asc_reduce_min(uint32_t val) {
+  return static_cast<uint32_t>(
+      over_active(val, [](uint64_t a, uint64_t b) { return std::min(a, b); }));
+}
+int32_t asc_reduce_max(int32_t val) {
+  return static_cast<int32_t>(over_active(static_cast<uint32_t>(val), [](uint64_t a, uint64_t b) {
+    return static_cast<int32_t>(a) > static_cast<int32_t>(b) ? a : b;
+  }));
+}
+uint32_t asc_reduce_max(uint32_t val) {
+  return static_cast<uint32_t>(
+      over_active(val, [](uint64_t a, uint64_t b) { return std::max(a, b); }));
+}
+
+// ---------------------------------------------------------------- synchronisation
+
+void asc_syncthreads() {
+  collect(0);
+  machine.lane->waiting = Waiting::kBarrier;
+  rest(machine.lane->fiber);
+}
+void asc_threadfence() {}
+void asc_threadfence_block() {}
+void asc_nop() {}
+uint64_t simt_clock();
+uint64_t simt_clock() {
+  return ++machine.cycles;
+}
+void __trap() {
+  stop(kTrapped, "a lane trapped");
+  rest(machine.lane->fiber);
+}
+void asc_dcci_single(void*) {}
+void asc_dcci_entire(void*) {}
+
+// ---------------------------------------------------------------- atomics
+
+namespace {
+
+template <class T, class Fn> T exchange(T* address, Fn next) {
+  T old;
+  std::memcpy(&old, address, sizeof(T));
+  const T value = static_cast<T>(next(old));
+  std::memcpy(address, &value, sizeof(T));
+  return old;
+}
+template <class T> using Wrap = std::make_unsigned_t<T>;
+
+} // namespace
+
+#define PTO_ATOMICS(type)                                                                          \
+  type asc_atomic_add(type* p, type v) {                                                           \
+    return exchange(p, [v](type old) { return Wrap<type>(old) + Wrap<type>(v); });                 \
+  }                                                                                                \
+  type asc_atomic_sub(type* p, type v) {                                                           \
+    return exchange(p, [v](type old) { return Wrap<type>(old) - Wrap<type>(v); });                 \
+  }                                                                                                \
+  type asc_atomic_exch(type* p, type v) {                                                          \
+    return exchange(p, [v](type) { return v; });                                                   \
+  }                                                                                                \
+  type asc_atomic_max(type* p, type v) {                                                           \
+    return exchange(p, [v](type old) { return old > v ? old : v; });                               \
+  }                                                                                                \
+  type asc_atomic_min(type* p, type v) {                                                           \
+    return exchange(p, [v](type old) { return old < v ? old : v; });                               \
+  }                                                                                                \
+  type asc_atomic_and(type* p, type v) {                                                           \
+    return exchange(p, [v](type old) { return old & v; });                                         \
+  }                                                                                                \
+  type asc_atomic_or(type* p, type v) {                                                            \
+    return exchange(p, [v](type old) { return old | v; });                                         \
+  }                                                                                                \
+  type asc_atomic_xor(type* p, type v) {                                                           \
+    return exchange(p, [v](type old) { return old ^ v; });                                         \
+  }                                                                                                \
+  type asc_atomic_cas(type* p, type compare, type v) {                                             \
+    return exchange(p, [=](type old) { return old == compare ? v : old; });                        \
+  }
+PTO_ATOMICS(int32_t)
+PTO_ATOMICS(uint32_t)
+PTO_ATOMICS(int64_t)
+PTO_ATOMICS(uint64_t)
+#undef PTO_ATOMICS
+#define PTO_COUNTERS(type)                                                                         \
+  type asc_atomic_inc(type* p, type v) {                                                           \
+    return exchange(p, [v](type old) { return old >= v ? 0 : old + 1; });                          \
+  }                                                                                                \
+  type asc_atomic_dec(type* p, type v) {                                                           \
+    return exchange(p, [v](type old) { return old == 0 || old > v ? v : old - 1; });               \
+  }
+PTO_COUNTERS(uint32_t)
+PTO_COUNTERS(uint64_t)
+#undef PTO_COUNTERS
+float asc_atomic_add(float* p, float v) {
+  return exchange(p, [v](float old) { return isa::add(old, v); });
+}
+float asc_atomic_max(float* p, float v) {
+  return exchange(p, [v](float old) { return isa::max(old, v); });
+}
+float asc_atomic_min(float* p, float v) {
+  return exchange(p, [v](float old) { return isa::min(old, v); });
+}
+
+// ---------------------------------------------------------------- arithmetic
+
+uint32_t __float_as_uint(float x) {
+  return std::bit_cast<uint32_t>(x);
+}
+float __uint_as_float(uint32_t x) {
+  return std::bit_cast<float>(x);
+}
+half __ushort_as_half(unsigned short x) {
+  return {x};
+}
+bfloat16_t __ushort_as_bfloat16(unsigned short x) {
+  return {x};
+}
+int32_t __mulhi(int32_t x, int32_t y) {
+  return static_cast<int32_t>(int64_t{x} * y >> 32);
+}
+uint32_t __umulhi(uint32_t x, uint32_t y) {
+  return static_cast<uint32_t>(uint64_t{x} * y >> 32);
+}
+int32_t __clz(int32_t x) {
+  return std::countl_zero(static_cast<uint32_t>(x));
+}
+int32_t __clz(int64_t x) {
+  return std::countl_zero(static_cast<uint64_t>(x));
+}
+int32_t __ffs(int32_t x) {
+  return x == 0 ? 0 : std::countr_zero(static_cast<uint32_t>(x)) + 1;
+}
+int32_t __popc(uint32_t x) {
+  return std::popcount(x);
+}
+int32_t __popc(uint64_t x) {
+  return std::popcount(x);
+}
+namespace {
+template <class T> T reversed(T x) {
+  T out = 0;
+  for (unsigned i = 0; i < sizeof(T) * 8; ++i) {
+    out |= (x >> i & 1) << (sizeof(T) * 8 - 1 - i);
+  }
+  return out;
+}
+} // namespace
+uint32_t __brev(uint32_t x) {
+  return reversed(x);
+}
+uint64_t __brev(uint64_t x) {
+  return reversed(x);
+}
+
+#define PTO_MATH(name, ...)                                                                        \
+  float simt_##name(float x);                                                                      \
+  float simt_##name(float x) {                                                                     \
+    return __VA_ARGS__;                                                                            \
+  }
+PTO_MATH(truncf, isa::round_integral<isa::Rounding::kTowardZero>(x))
+PTO_MATH(floorf, isa::round_integral<isa::Rounding::kDown>(x))
+PTO_MATH(ceilf, isa::round_integral<isa::Rounding::kUp>(x))
+PTO_MATH(rintf, isa::round_integral<isa::Rounding::kNearestEven>(x))
+PTO_MATH(expf, isa::exp(x))
+PTO_MATH(logf, isa::log(x))
+PTO_MATH(sqrtf, isa::sqrt(x))
+PTO_MATH(rsqrtf, isa::rsqrt(x))
+PTO_MATH(tanhf, isa::tanh(x))
+PTO_MATH(sinf, isa::sin(x))
+PTO_MATH(cosf, isa::cos(x))
+#undef PTO_MATH
+float simt_powf(float x, float y);
+float simt_powf(float x, float y) {
+  return isa::pow(x, y);
+}
+float simt_fmaf(float x, float y, float z);
+float simt_fmaf(float x, float y, float z) {
+  return isa::fused(x, y, z);
+}
+
+namespace {
+isa::F16 of(half x) {
+  return {x.bits};
+}
+isa::BF16 of(bfloat16_t x) {
+  return {x.bits};
+}
+half to_half(isa::F16 x) {
+  return {x.bits};
+}
+bfloat16_t to_bfloat16(isa::BF16 x) {
+  return {x.bits};
+}
+} // namespace
+
+half __hadd(half x, half y) {
+  return to_half(isa::add(of(x), of(y)));
+}
+half __hsub(half x, half y) {
+  return to_half(isa::sub(of(x), of(y)));
+}
+half __hmul(half x, half y) {
+  return to_half(isa::mul(of(x), of(y)));
+}
+half __hfma(half x, half y, half z) {
+  return to_half(isa::fused(of(x), of(y), of(z)));
+}
+bfloat16_t __hfma(bfloat16_t x, bfloat16_t y, bfloat16_t z) {
+  return to_bfloat16(isa::fused(of(x), of(y), of(z)));
+}
+
+// ---------------------------------------------------------------- conversion
+
+float __half2float(half x) {
+  return isa::widen(of(x));
+}
+float __bfloat162float(bfloat16_t x) {
+  return isa::widen(of(x));
+}
+#define PTO_CONVERSIONS(to, isa_type, from, name, wrap)                                            \
+  to name##_rn(from x) {                                                                           \
+    return wrap(isa::convert<isa_type, isa::Rounding::kNearestEven>(x));                           \
+  }                                                                                                \
+  to name##_rz(from x) {                                                                           \
+    return wrap(isa::convert<isa_type, isa::Rounding::kTowardZero>(x));                            \
+  }                                                                                                \
+  to name##_rd(from x) {                                                                           \
+    return wrap(isa::convert<isa_type, isa::Rounding::kDown>(x));                                  \
+  }                                                                                                \
+  to name##_ru(from x) {                                                                           \
+    return wrap(isa::convert<isa_type, isa::Rounding::kUp>(x));                                    \
+  }
+PTO_CONVERSIONS(half, isa::F16, float, __float2half, to_half)
+PTO_CONVERSIONS(bfloat16_t, isa::BF16, float, __float2bfloat16, to_bfloat16)
+PTO_CONVERSIONS(int32_t, int32_t, float, __float2int, )
+PTO_CONVERSIONS(uint32_t, uint32_t, float, __float2uint, )
+PTO_CONVERSIONS(int64_t, int64_t, float, __float2ll, )
+PTO_CONVERSIONS(uint64_t, uint64_t, float, __float2ull, )
+PTO_CONVERSIONS(float, float, int32_t, __int2float, )
+PTO_CONVERSIONS(float, float, uint32_t, __uint2float, )
+PTO_CONVERSIONS(float, float, int64_t, __ll2float, )
+PTO_CONVERSIONS(float, float, uint64_t, __ull2float, )
+PTO_CONVERSIONS(half, isa::F16, int32_t, __int2half, to_half)
+PTO_CONVERSIONS(half, isa::F16, uint32_t, __uint2half, to_half)
+PTO_CONVERSIONS(half, isa::F16, int64_t, __ll2half, to_half)
+PTO_CONVERSIONS(half, isa::F16, uint64_t, __ull2half, to_half)
+PTO_CONVERSIONS(bfloat16_t, isa::BF16, int32_t, __int2bfloat16, to_bfloat16)
+PTO_CONVERSIONS(bfloat16_t, isa::BF16, uint32_t, __uint2bfloat16, to_bfloat16)
+PTO_CONVERSIONS(bfloat16_t, isa::BF16, int64_t, __ll2bfloat16, to_bfloat16)
+PTO_CONVERSIONS(bfloat16_t, isa::BF16, uint64_t, __ull2bfloat16, to_bfloat16)
+#undef PTO_CONVERSIONS
+
+// ---------------------------------------------------------------- the scalar unit
+
+void asc_copy_gm2ub_align(uint8_t* dst,
+                          uint8_t* src,
+                          uint16_t n_burst,
+                          uint32_t len_burst,
+                          uint8_t,
+                          uint8_t,
+                          bool,
+                          asc_load_l2_cache_mode,
+                          uint64_t src_stride,
+                          uint32_t dst_stride) {
+  for (uint32_t row = 0; row < n_burst; ++row) {
+    std::memcpy(dst + size_t{row} * dst_stride, src + row * src_stride, len_burst);
+    // The engine fills its last unit of 32 bytes with padding.
+    std::memset(dst + size_t{row} * dst_stride + len_burst, 0xee, (32 - len_burst % 32) % 32);
+  }
+}
+void asc_copy_ub2gm_align(uint8_t* dst,
+                          uint8_t* src,
+                          uint16_t n_burst,
+                          uint32_t len_burst,
+                          asc_store_l2_cache_mode,
+                          uint64_t dst_stride,
+                          uint32_t src_stride) {
+  for (uint32_t row = 0; row < n_burst; ++row) {
+    std::memcpy(dst + row * dst_stride, src + size_t{row} * src_stride, len_burst);
+  }
+}
+void asc_sync_notify(pipe_t, pipe_t, event_t) {}
+void asc_sync_wait(pipe_t, pipe_t, event_t) {}
