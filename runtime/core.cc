@@ -79,6 +79,8 @@ void Core::retire(Memory& memory, std::string where) {
     const std::shared_ptr<Op> op = weak.lock();
     if (op != nullptr && !is_watched(*op)) {
       op->early_frees.push_back({memory.address,
+                                 memory.size_bytes,
+                                 memory.label(),
                                  fmt::format("{} ({} bytes{}) was freed{}",
                                              memory.label(),
                                              memory.size_bytes,
@@ -508,6 +510,8 @@ LaunchResult Core::result(const std::shared_ptr<Op>& op) {
             : sim::FindingSite{.pc = op->program->entry_pc(), .what = "start of the kernel"};
     finding.has_address = true;
     finding.address = early.address;
+    finding.size_bytes = early.size_bytes;
+    finding.location = early.label;
     result.findings.push_back(std::move(finding));
   }
   return result;

@@ -55,6 +55,8 @@ struct Memory {
 
 struct EarlyFree {
   uint64_t address = 0;
+  uint64_t size_bytes = 0;
+  std::string label;
   std::string text; // "buffer x (64 bytes, allocated at a.py:3) was freed at a.py:9"
 };
 

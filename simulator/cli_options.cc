@@ -2,6 +2,7 @@
 // ptosim's options: one place for names, help and the parsing of compound values.
 #include "simulator/cli_options.h"
 
+#include "simulator/launch_setup.h"
 #include "simulator/number_text.h"
 
 #include <CLI/CLI.hpp>
@@ -28,28 +29,13 @@ Example:
 Exit status: 0 success, 1 errors in the input or a failed kernel or comparison, 2 wrong usage,
 3 internal error, 130 interrupted.)";
 
-/// "4", "4,2,1" or "4x2x1".
-Dim3 parse_dim3(const std::string& option, const std::string& text) {
-  Dim3 dim;
-  uint32_t* parts[3] = {&dim.x, &dim.y, &dim.z};
-  size_t begin = 0;
-  for (size_t part = 0;; ++part) {
-    const size_t end = std::min(text.find_first_of(",xX", begin), text.size());
-    std::string reason;
-    const std::optional<uint64_t> value = parse_count(text.substr(begin, end - begin), reason);
-    if (part == 3 || !value || *value == 0 || *value > UINT32_MAX) {
-      throw CLI::ValidationError(
-          option,
-          fmt::format("'{}' is no size; expected X, X,Y or X,Y,Z (or with x between), each "
-                      "from 1 to 4294967295",
-                      text));
-    }
-    *parts[part] = static_cast<uint32_t>(*value);
-    if (end == text.size()) {
-      return dim;
-    }
-    begin = end + 1;
+Dim3 parse_size(const std::string& option, const std::string& text) {
+  std::string error;
+  const std::optional<Dim3> dim = parse_dim3(text, error);
+  if (!dim) {
+    throw CLI::ValidationError(option, error);
   }
+  return *dim;
 }
 
 NamedFile parse_named_file(const std::string& option, const std::string& text) {
@@ -180,8 +166,8 @@ void complete(SimOptions& options, const RawOptions& raw) {
                                  fmt::format("{} is no tolerance; expected 0 or more", tolerance));
     }
   }
-  options.grid = parse_dim3("--grid", raw.grid);
-  options.block = parse_dim3("--block", raw.block);
+  options.grid = parse_size("--grid", raw.grid);
+  options.block = parse_size("--block", raw.block);
   for (const std::string& text : raw.outs) {
     options.outs.push_back(parse_named_file("--out", text));
     const std::string& path = options.outs.back().path;

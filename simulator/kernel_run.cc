@@ -4,6 +4,7 @@
 
 #include "simulator/checks/checks.h"
 #include "simulator/functional.h"
+#include "simulator/launch_setup.h"
 #include "simulator/progress_line.h"
 #include "simulator/schedule.h"
 
@@ -13,29 +14,6 @@
 
 namespace pto::sim {
 namespace {
-
-std::span<const uint8_t> as_u8(const std::vector<std::byte>& bytes) {
-  return {reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()};
-}
-
-/// Fills hbm; the bits of every argument come back.
-std::vector<LaunchArg> place_arguments(const std::vector<Argument>& arguments, Hbm& hbm) {
-  std::vector<LaunchArg> result;
-  for (const Argument& argument : arguments) {
-    const isa::Param& param = argument.param;
-    if (!param.is_pointer) {
-      result.push_back({argument.bits, param.type, false});
-      continue;
-    }
-    const std::vector<std::byte>& data = argument.array.data;
-    const uint64_t base = hbm.alloc(data.size(), param.name, fmt::format("--arg {}", param.name));
-    if (!data.empty()) {
-      PTO_CHECK(hbm.write(base, as_u8(data)));
-    }
-    result.push_back({base, isa::Type::kNone, true});
-  }
-  return result;
-}
 
 std::vector<HostArray> read_arrays(const std::vector<Argument>& arguments,
                                    const std::vector<LaunchArg>& placed,

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <unordered_set>
 
 namespace pto::sim {
 
@@ -277,6 +278,33 @@ bool HbmHistory::rewind(Mark mark) {
   ++next_mark_;
   ++epoch_;
   return true;
+}
+
+void HbmHistory::merge(Mark mark) {
+  PTO_CHECK(can_rewind(mark) && mark != first_mark_);
+  const size_t from = mark - first_mark_;
+  size_t to = from - 1;
+  while (to > 0 && intervals_[to].is_merged) {
+    --to;
+  }
+  Interval& source = intervals_[from];
+  Interval& target = intervals_[to];
+  std::unordered_set<const uint8_t*> known;
+  for (const Page& page : target.pages) {
+    known.insert(page.host);
+  }
+  for (Page& page : source.pages) {
+    const uint64_t cost = page.size_bytes + sizeof(Page);
+    if (known.count(page.host) == 0) { // the older bytes count
+      target.pages.push_back(std::move(page));
+      target.kept_bytes += cost;
+    } else {
+      kept_bytes_ -= cost;
+    }
+  }
+  source.pages = {};
+  source.kept_bytes = 0;
+  source.is_merged = true;
 }
 
 void HbmHistory::forget_before(Mark mark) {

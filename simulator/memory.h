@@ -158,11 +158,17 @@ public:
   Mark mark();
   /// The oldest mark that can still be rewound to.
   Mark oldest() const { return first_mark_; }
-  bool can_rewind(Mark mark) const { return mark >= first_mark_ && mark < next_mark_; }
+  bool can_rewind(Mark mark) const {
+    return mark >= first_mark_ && mark < next_mark_ && !intervals_[mark - first_mark_].is_merged;
+  }
   /// Memory is as it was at mark(); later marks are gone, this one stays. False if it is gone.
   [[nodiscard]] bool rewind(Mark mark);
   /// Forgets what is needed only for marks before this one.
   void forget_before(Mark mark);
+  /// Forgets this mark alone: earlier and later ones stay. Pages that were saved twice are kept
+  /// once, so that thinning out marks bounds the history by the memory that was written. The mark
+  /// must be one that can be rewound to, and not the oldest.
+  void merge(Mark mark);
   uint64_t kept_bytes() const { return kept_bytes_; }
 
   /// The engine calls this before it writes.
@@ -175,6 +181,7 @@ private:
     std::vector<uint8_t> old_bytes;
   };
   struct Interval {
+    bool is_merged = false; // into the one before; empty
     std::vector<Page> pages;
     uint64_t kept_bytes = 0;
   };

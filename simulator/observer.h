@@ -86,6 +86,7 @@ public:
   void detach(Observer& observer);
   bool empty() const { return entries_.empty(); }
   bool wants(Wants events) const { return (union_ & events) != 0; }
+  Wants all_wants() const { return union_; }
   /// Some observer wants an event that needs warps executed one by one.
   bool wants_insns() const { return wants(~(kWantsLaunch | kWantsBlock | kWantsFault)); }
 

@@ -61,7 +61,14 @@ const IssueRecord& TimedRun::step(uint32_t place, uint32_t warp, uint64_t cycle)
     status_ = RunStatus::kLimit;
     must_stop_ = true;
   }
+  if (options_.gate != nullptr) {
+    options_.gate->issued(block, *last_record_);
+  }
   return *last_record_;
+}
+
+bool TimedRun::may_issue(uint32_t place, uint32_t warp, uint64_t cycle) {
+  return options_.gate == nullptr || options_.gate->may_issue(*blocks_[place], warp, cycle);
 }
 
 bool TimedRun::wants_stop() {
@@ -69,7 +76,7 @@ bool TimedRun::wants_stop() {
     status_ = RunStatus::kInterrupted;
     return true;
   }
-  return must_stop_;
+  return must_stop_ || (options_.gate != nullptr && options_.gate->wants_stop());
 }
 
 void TimedRun::stopped(TimedStop stop) {
@@ -92,6 +99,11 @@ void TimedRun::stopped(TimedStop stop) {
 }
 
 RunStatus TimedRun::run() {
+  if (is_finished_ || fault_) {
+    return status_;
+  }
+  must_stop_ = counts_.warp_insns >= options_.max_insns;
+  status_ = must_stop_ ? RunStatus::kLimit : RunStatus::kCompleted;
   stopped(model_.run());
   return status_;
 }
@@ -107,6 +119,31 @@ bool TimedRun::step() {
     stopped(stop);
   }
   return has_stepped;
+}
+
+TimedSnapshot TimedRun::save(HbmHistory& history) const {
+  TimedSnapshot snapshot;
+  snapshot.blocks = take_snapshot(launch_, blocks_, history);
+  snapshot.timing = model_.save();
+  snapshot.counts = counts_;
+  snapshot.status = status_;
+  snapshot.fault = fault_;
+  snapshot.is_finished = is_finished_;
+  return snapshot;
+}
+
+bool TimedRun::restore(const TimedSnapshot& snapshot, HbmHistory& history) {
+  if (!restore_snapshot(snapshot.blocks, launch_, blocks_, history)) {
+    return false;
+  }
+  model_.restore(*snapshot.timing);
+  counts_ = snapshot.counts;
+  status_ = snapshot.status;
+  fault_ = snapshot.fault;
+  is_finished_ = snapshot.is_finished;
+  must_stop_ = fault_.has_value();
+  last_record_ = nullptr;
+  return true;
 }
 
 TimedResult TimedRun::result() const {

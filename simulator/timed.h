@@ -8,6 +8,7 @@
 
 #include "simulator/block.h"
 #include "simulator/launch.h"
+#include "simulator/snapshot.h"
 #include "simulator/timing/counters.h"
 #include "simulator/timing/shared_memory.h"
 #include "simulator/timing/timeline.h"
@@ -20,11 +21,35 @@
 
 namespace pto::sim {
 
+/// What a debugger hooks into a run: asked and told about every warp insn.
+class IssueGate {
+public:
+  virtual ~IssueGate() = default;
+  /// Before an insn issues at `cycle`; false stops the run in front of it, until run() is called
+  /// again. Of a pair that issues as one insn only the first half is asked for.
+  virtual bool may_issue(const BlockRun& block, uint32_t warp, uint64_t cycle) = 0;
+  virtual void issued(const BlockRun& block, const IssueRecord& record) = 0;
+  /// Asked after every insn (pair); true stops the run there.
+  virtual bool wants_stop() = 0;
+};
+
 struct TimedOptions {
   TimingOptions timing;
   uint64_t max_insns = UINT64_MAX;
   const std::atomic<bool>* interrupt = nullptr;
   std::function<void(const Progress&, uint64_t cycle)> progress; // about every 64 blocks
+  IssueGate* gate = nullptr;
+};
+
+/// A run's state as a value, blocks and time; hbm through the mark of an HbmHistory.
+struct TimedSnapshot {
+  Snapshot blocks;
+  std::unique_ptr<const TimingState> timing;
+  InsnCounts counts;
+  RunStatus status = RunStatus::kCompleted;
+  std::optional<Fault> fault;
+  bool is_finished = false;
+  [[nodiscard]] uint64_t size_bytes() const { return blocks.size_bytes() + timing->size_bytes(); }
 };
 
 struct TimedResult {
@@ -45,8 +70,11 @@ public:
   TimedRun(Launch& launch, SharedMemory& shared, const TimedOptions& options = {});
   ~TimedRun() override;
 
-  /// Runs to the end, a fault, a deadlock, a limit or an interrupt.
+  /// Runs to the end, a fault, a deadlock, a limit, an interrupt or the gate's wish. May be called
+  /// again after the last three.
   RunStatus run();
+  /// A new limit, in warp insns since the start.
+  void set_max_insns(uint64_t max_insns) { options_.max_insns = max_insns; }
   /// One more warp insn. True if one was executed; false: status() says why not.
   bool step();
   /// kCompleted also while more is to be done; see is_finished().
@@ -59,6 +87,13 @@ public:
   [[nodiscard]] BlockRun* block_at(uint32_t place) const;
   [[nodiscard]] uint32_t place_count() const { return static_cast<uint32_t>(blocks_.size()); }
   [[nodiscard]] const TimingModel& model() const { return model_; }
+  [[nodiscard]] const InsnCounts& counts() const { return counts_; }
+  [[nodiscard]] const std::optional<Fault>& fault() const { return fault_; }
+
+  /// While it does not run. `history` belongs to the launch's hbm.
+  [[nodiscard]] TimedSnapshot save(HbmHistory& history) const;
+  /// False, and nothing changed, if hbm's history no longer reaches back so far.
+  [[nodiscard]] bool restore(const TimedSnapshot& snapshot, HbmHistory& history);
   /// What the run has come to so far.
   [[nodiscard]] TimedResult result() const;
 
@@ -68,6 +103,7 @@ private:
   Next next(uint32_t place, uint32_t warp) override;
   const IssueRecord& step(uint32_t place, uint32_t warp, uint64_t cycle) override;
   bool wants_stop() override;
+  bool may_issue(uint32_t place, uint32_t warp, uint64_t cycle) override;
   void stopped(TimedStop stop);
 
   Launch& launch_;

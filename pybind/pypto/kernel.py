@@ -114,6 +114,7 @@ class Func:
         self._source: Source | None = None
 
     def source(self) -> Source:
+        """The function's source, parsed; once."""
         if self._source is None:
             self._source = Source(self._function)
         return self._source
@@ -255,6 +256,7 @@ class Kernel:
         return compiled
 
     def source(self) -> Source:
+        """The function's source, parsed; once."""
         if self._source is None:
             self._source = Source(self._function)
             _parameters(self._function, self._source)

@@ -68,8 +68,12 @@ Checks::Checks(CheckSet set) : set_(set) {
 Checks::~Checks() = default;
 
 void Checks::attach(Launch& launch) {
+  attach(launch.observers());
+}
+
+void Checks::attach(ObserverList& list) {
   for (const auto& observer : observers_) {
-    launch.observers().attach(*observer);
+    list.attach(*observer);
   }
 }
 

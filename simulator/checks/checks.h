@@ -25,6 +25,7 @@ public:
     return (bits_ >> static_cast<unsigned>(kind) & 1) != 0;
   }
   constexpr bool empty() const { return bits_ == 0; }
+  constexpr bool operator==(const CheckSet&) const = default;
 
 private:
   constexpr explicit CheckSet(unsigned bits) : bits_(bits) {}
@@ -45,6 +46,8 @@ public:
 
   /// `launch` and this object must live until the run is over.
   void attach(Launch& launch);
+  /// The same to whoever passes a launch's events on.
+  void attach(ObserverList& list);
   /// Adds what the run itself stopped for: a fault is a finding of kind mem, a deadlock of kind
   /// sync. Call it once with the result of the run.
   void add_result(const Launch& launch, const RunResult& result);

@@ -59,6 +59,36 @@ CoreModel::CoreModel(RunState& run, uint32_t core)
   }
 }
 
+CoreModel::CoreModel(const CoreModel& other, WarpCopies& copies)
+    : run_(other.run_), core_(other.core_), memory_(other.memory_), code_(other.code_),
+      pipes_(other.pipes_), schedulers_(other.schedulers_), issue_width_(other.issue_width_),
+      is_round_robin_(other.is_round_robin_), shares_memory_pipe_(other.shares_memory_pipe_),
+      first_scheduler_(other.first_scheduler_), next_cycle_(other.next_cycle_),
+      ticked_cycle_(other.ticked_cycle_), ticked_first_(other.ticked_first_),
+      next_scheduler_(other.next_scheduler_), counters_(other.counters_) {
+  for (const std::unique_ptr<TimedBlock>& block : other.blocks_) {
+    blocks_.push_back(std::make_unique<TimedBlock>(*block));
+    TimedBlock& copy = *blocks_.back();
+    for (size_t w = 0; w < copy.warps.size(); ++w) {
+      copy.warps[w].block = &copy;
+      copies[&block->warps[w]] = &copy.warps[w];
+    }
+  }
+  for (Scheduler& scheduler : schedulers_) {
+    for (TimedWarp*& warp : scheduler.warps) {
+      warp = copies.at(warp);
+    }
+  }
+}
+
+uint64_t CoreModel::size_bytes() const {
+  uint64_t sum = sizeof(CoreModel) + memory_.data_cache().size_bytes() + code_.size_bytes();
+  for (const std::unique_ptr<TimedBlock>& block : blocks_) {
+    sum += sizeof(TimedBlock) + block->warps.size() * sizeof(TimedWarp);
+  }
+  return sum;
+}
+
 void CoreModel::start_block(std::unique_ptr<TimedBlock> owned, uint32_t scratchpad_bytes) {
   TimedBlock& block = *owned;
   if (blocks_.empty()) {
@@ -265,19 +295,27 @@ void CoreModel::note_busy_unit(TimedWarp& warp, double free) {
 bool CoreModel::tick(uint64_t cycle, bool only_one) {
   if (ticked_cycle_ != cycle) {
     ticked_cycle_ = cycle;
+    ticked_first_ = first_scheduler_;
     for (Scheduler& scheduler : schedulers_) {
       scheduler.issued = 0;
     }
     ++counters_.busy_cycles;
   }
   const size_t count = schedulers_.size();
-  const size_t first = first_scheduler_;
+  const size_t first = ticked_first_; // a cycle that is gone on with keeps its order
   for (size_t i = 0; i < count; ++i) {
     Scheduler& scheduler = schedulers_[(first + i) % count];
     while (scheduler.issued < issue_width_) {
+      const size_t after = scheduler.after;
       TimedWarp* warp = pick(scheduler, cycle);
       if (warp == nullptr) {
         break;
+      }
+      if (!run_.host.may_issue(warp->block->place, warp->warp, cycle)) {
+        scheduler.after = after;
+        find_next_cycle(cycle);
+        next_cycle_ = std::min(next_cycle_, cycle);
+        return false;
       }
       scheduler.issued += warp->is_free ? 0 : 1;
       if (shares_memory_pipe_ && warp->unit == static_cast<int>(Unit::kM)) {
@@ -544,6 +582,7 @@ CoreModel::execute(TimedWarp& warp, uint64_t cycle, TimelineEntry& entry, double
   const InsnTiming& timing = run_.program[pc];
   const isa::InsnDesc& desc = *timing.insn->desc;
   const IssueRecord& record = run_.host.step(warp.block->place, warp.warp, cycle);
+  run_.has_fault = record.outcome == isa::Outcome::kFault;
   const auto now = static_cast<double>(cycle);
   const uint32_t lanes = record.exec_mask != 0 ? record.exec_mask : record.active_mask;
   entry.issue_cycle = cycle;
@@ -652,7 +691,7 @@ void CoreModel::issue(TimedWarp& warp, uint64_t cycle) {
   const ResultTime first = execute(warp, cycle, entry, 0);
   warp.blocked_reason = timing.insn->desc->has(isa::kBlockBarrier) ? StallReason::kBlockBarrier
                                                                    : StallReason::kBarrier;
-  if (rule != nullptr && !run_.host.wants_stop()) {
+  if (rule != nullptr && !run_.has_fault) { // a stop waits for the second half
     const TimedHost::Next next = run_.host.next(block.place, warp.warp);
     if (!next.is_done && !next.is_blocked && next.pc == pc + 1) {
       // The pair is one operation: the second half issues with the first.

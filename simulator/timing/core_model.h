@@ -83,6 +83,7 @@ struct RunState {
   uint64_t lane_insns = 0;
   uint64_t latest_issue = 0;
   uint64_t next_token = 0;
+  bool has_fault = false; // the latest insn ended the run
   struct PendingAtomic {
     TimedWarp* warp = nullptr;
     uint32_t pc = 0;
@@ -93,9 +94,14 @@ struct RunState {
   std::unordered_map<uint64_t, PendingAtomic> atomics;
 };
 
+/// Where the copy of a warp is.
+using WarpCopies = std::unordered_map<const TimedWarp*, TimedWarp*>;
+
 class CoreModel {
 public:
   CoreModel(RunState& run, uint32_t core);
+  /// A deep copy for snapshots, and back from one; tells where each warp's copy is.
+  CoreModel(const CoreModel& other, WarpCopies& copies);
 
   void start_block(std::unique_ptr<TimedBlock> block, uint32_t scratchpad_bytes);
   /// Issues what may issue in this cycle. False when the host wants to stop or, with `only_one`,
@@ -113,6 +119,7 @@ public:
   [[nodiscard]] const CoreMemory& memory() const { return memory_; }
   [[nodiscard]] CoreCounters counters() const;
   [[nodiscard]] std::vector<const TimedBlock*> blocks() const;
+  [[nodiscard]] uint64_t size_bytes() const;
 
 private:
   struct Scheduler {
@@ -173,6 +180,7 @@ private:
   size_t first_scheduler_ = 0;      // whose turn it is
   uint64_t next_cycle_ = kNever;
   uint64_t ticked_cycle_ = kNever;
+  size_t ticked_first_ = 0;     // first_scheduler_ when that cycle began
   uint32_t next_scheduler_ = 0; // offset for new warps
   CoreCounters counters_;
 };

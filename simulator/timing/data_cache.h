@@ -40,6 +40,9 @@ public:
   /// When the line's data arrived or will arrive.
   [[nodiscard]] double ready(uint32_t slot) const { return slots_[slot].ready; }
   [[nodiscard]] uint32_t slot_count() const { return static_cast<uint32_t>(slots_.size()); }
+  [[nodiscard]] uint64_t size_bytes() const {
+    return slots_.size() * sizeof(Slot) + sets_.size() * sizeof(Set) + table_.size() * 4;
+  }
   /// The line in a slot, for looking into the cache.
   [[nodiscard]] std::optional<uint64_t> line_in(uint32_t slot) const;
 

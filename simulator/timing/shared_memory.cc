@@ -42,6 +42,24 @@ void SharedMemory::start_launch() {
   }
 }
 
+void SharedMemory::restore(const SharedMemory& other) {
+  l2_ = other.l2_;
+  valid_sectors_ = other.valid_sectors_;
+  l2_path_ = other.l2_path_;
+  l2_writes_ = other.l2_writes_;
+  hbm_ = other.hbm_;
+  counters_ = other.counters_;
+  chains_ = other.chains_;
+  free_chains_ = other.free_chains_;
+  events_ = other.events_;
+  event_order_ = other.event_order_;
+  pending_ = other.pending_;
+  sectors_ = other.sectors_;
+  slices_ = other.slices_;
+  reductions_ = other.reductions_;
+  queued_ = other.queued_;
+}
+
 bool SharedMemory::touch_l2(double now, uint64_t address, bool is_write, uint32_t* slot_out) {
   const uint32_t line_bytes = machine_.l2.line_bytes;
   const uint32_t sector_bytes = std::min(machine_.l1.sector_bytes, line_bytes);

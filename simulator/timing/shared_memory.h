@@ -40,6 +40,10 @@ public:
   /// Forgets reservations, not what L2 holds: between two launches.
   void start_launch();
 
+  /// Becomes what `other`, a copy of this object, was.
+  void restore(const SharedMemory& other);
+  [[nodiscard]] uint64_t size_bytes() const { return l2_.size_bytes() + valid_sectors_.size() * 4; }
+
   /// Called with the token of a finished atomic and the cycle of its result.
   using AtomicDone = std::function<void(uint64_t token, double cycle)>;
   /// Starts a warp's atomic whose results are read.

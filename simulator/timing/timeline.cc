@@ -55,4 +55,24 @@ void Timeline::extend_done(size_t index, uint64_t done_cycle) {
   }
 }
 
+Timeline::Mark Timeline::mark() const {
+  Mark mark{entries_.size(), dropped_, {}};
+  size_t begin = entries_.size();
+  while (begin != 0 && entries_[begin - 1].issue_cycle == entries_.back().issue_cycle) {
+    --begin;
+  }
+  mark.last.assign(entries_.begin() + static_cast<std::ptrdiff_t>(begin), entries_.end());
+  return mark;
+}
+
+void Timeline::rewind(const Mark& mark) {
+  entries_.resize(std::min(entries_.size(), mark.count));
+  if (entries_.size() == mark.count) {
+    std::copy(mark.last.begin(),
+              mark.last.end(),
+              entries_.end() - static_cast<std::ptrdiff_t>(mark.last.size()));
+  }
+  dropped_ = mark.dropped;
+}
+
 } // namespace pto::sim

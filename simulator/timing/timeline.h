@@ -52,6 +52,15 @@ public:
   /// For a result whose cycle is known only later.
   void extend_done(size_t index, uint64_t done_cycle);
 
+  /// How far the timeline has come, to go back to. Keeps the entries that add() may still widen.
+  struct Mark {
+    size_t count = 0;
+    uint64_t dropped = 0;
+    std::vector<TimelineEntry> last;
+  };
+  [[nodiscard]] Mark mark() const;
+  void rewind(const Mark& mark);
+
   [[nodiscard]] const std::vector<TimelineEntry>& entries() const { return entries_; }
   /// Warp insns that limits left out.
   [[nodiscard]] uint64_t dropped() const { return dropped_; }

@@ -268,6 +268,112 @@ TimingModel::WarpStatus TimingModel::status(uint32_t place, uint32_t warp) const
   return status;
 }
 
+// What grows by appending alone is cut back to its length; the rest is copied.
+struct TimingModel::Saved final : TimingState {
+  explicit Saved(const SharedMemory& memory) : shared(memory) {}
+
+  [[nodiscard]] uint64_t size_bytes() const override {
+    uint64_t sum = sizeof(Saved) + by_pc.size() * sizeof(PcCounters) + shared.size_bytes();
+    for (const std::unique_ptr<CoreModel>& core : cores) {
+      sum += core ? core->size_bytes() : 0;
+    }
+    return sum;
+  }
+
+  SharedMemory shared;
+  std::vector<std::unique_ptr<CoreModel>> cores;
+  std::unordered_map<uint64_t, RunState::PendingAtomic> atomics;
+  Timeline::Mark timeline;
+  std::vector<PcCounters> by_pc;
+  uint64_t warp_insns = 0;
+  uint64_t lane_insns = 0;
+  uint64_t latest_issue = 0;
+  uint64_t next_token = 0;
+  std::priority_queue<CoreEvent> core_events;
+  std::priority_queue<FreePlace> free_places;
+  double dispatcher_free = 0;
+  bool is_grid_empty = false;
+  uint64_t live_blocks = 0;
+  uint64_t end_cycle = 0;
+  size_t span_count = 0;
+  size_t warp_count = 0;
+  uint64_t issued_cycles = 0;
+  StallCycles stalls;
+};
+
+namespace {
+
+/// Deep copies of the cores, and of the atomics that point into them.
+void copy_cores(const std::vector<std::unique_ptr<CoreModel>>& from,
+                const std::unordered_map<uint64_t, RunState::PendingAtomic>& atomics,
+                std::vector<std::unique_ptr<CoreModel>>& to,
+                std::unordered_map<uint64_t, RunState::PendingAtomic>& to_atomics) {
+  WarpCopies copies;
+  std::vector<std::unique_ptr<CoreModel>> cores;
+  for (const std::unique_ptr<CoreModel>& core : from) {
+    cores.push_back(core ? std::make_unique<CoreModel>(*core, copies) : nullptr);
+  }
+  to_atomics = atomics;
+  for (auto& [token, atomic] : to_atomics) {
+    atomic.warp = copies.at(atomic.warp);
+  }
+  to = std::move(cores);
+}
+
+} // namespace
+
+std::unique_ptr<const TimingState> TimingModel::save() const {
+  const Impl& impl = *impl_;
+  auto saved = std::make_unique<Saved>(impl.run.shared);
+  copy_cores(impl.cores, impl.run.atomics, saved->cores, saved->atomics);
+  saved->timeline = impl.run.timeline.mark();
+  saved->by_pc = impl.run.by_pc;
+  saved->warp_insns = impl.run.warp_insns;
+  saved->lane_insns = impl.run.lane_insns;
+  saved->latest_issue = impl.run.latest_issue;
+  saved->next_token = impl.run.next_token;
+  saved->core_events = impl.core_events;
+  saved->free_places = impl.free_places;
+  saved->dispatcher_free = impl.dispatcher_free;
+  saved->is_grid_empty = impl.is_grid_empty;
+  saved->live_blocks = impl.live_blocks;
+  saved->end_cycle = impl.end_cycle;
+  saved->span_count = impl.spans.size();
+  saved->warp_count = impl.warps.size();
+  saved->issued_cycles = impl.issued_cycles;
+  saved->stalls = impl.stalls;
+  return saved;
+}
+
+void TimingModel::restore(const TimingState& state) {
+  const auto& saved = dynamic_cast<const Saved&>(state);
+  Impl& impl = *impl_;
+  copy_cores(saved.cores, saved.atomics, impl.cores, impl.run.atomics);
+  impl.run.shared.restore(saved.shared);
+  impl.run.timeline.rewind(saved.timeline);
+  impl.run.by_pc = saved.by_pc;
+  impl.run.warp_insns = saved.warp_insns;
+  impl.run.lane_insns = saved.lane_insns;
+  impl.run.latest_issue = saved.latest_issue;
+  impl.run.next_token = saved.next_token;
+  impl.run.has_fault = false;
+  impl.core_events = saved.core_events;
+  impl.free_places = saved.free_places;
+  impl.dispatcher_free = saved.dispatcher_free;
+  impl.is_grid_empty = saved.is_grid_empty;
+  impl.live_blocks = saved.live_blocks;
+  impl.end_cycle = saved.end_cycle;
+  impl.spans.resize(saved.span_count);
+  impl.warps.resize(saved.warp_count);
+  impl.issued_cycles = saved.issued_cycles;
+  impl.stalls = saved.stalls;
+}
+
+bool TimingModel::is_fused_with_previous(uint32_t pc) const {
+  return pc != 0 && pc < impl_->run.program.size() &&
+         impl_->run.program[pc - 1].fused_with_next != nullptr;
+}
+
 const CoreMemory* TimingModel::core_memory(uint32_t core) const {
   return core < impl_->cores.size() && impl_->cores[core] ? &impl_->cores[core]->memory() : nullptr;
 }

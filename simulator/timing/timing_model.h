@@ -57,6 +57,15 @@ public:
   virtual const IssueRecord& step(uint32_t place, uint32_t warp, uint64_t cycle) = 0;
   /// True when the run must end now (fault, breakpoint, interrupt).
   virtual bool wants_stop() = 0;
+  /// Asked right before a warp issues; false stops the run in front of that insn.
+  virtual bool may_issue(uint32_t /*place*/, uint32_t /*warp*/, uint64_t /*cycle*/) { return true; }
+};
+
+/// The state of a TimingModel and of the SharedMemory it uses, as a value: see TimingModel::save.
+class TimingState {
+public:
+  virtual ~TimingState() = default;
+  [[nodiscard]] virtual uint64_t size_bytes() const = 0;
 };
 
 struct TimingOptions {
@@ -102,8 +111,17 @@ public:
   [[nodiscard]] WarpStatus status(uint32_t place, uint32_t warp) const;
   /// The data cache of a core, for looking into it; null for a core that has run nothing.
   [[nodiscard]] const CoreMemory* core_memory(uint32_t core) const;
+  /// True if `pc` issues together with the insn before it when that one comes first.
+  [[nodiscard]] bool is_fused_with_previous(uint32_t pc) const;
+
+  /// A copy of everything that changes while the model runs. Only while it does not run.
+  [[nodiscard]] std::unique_ptr<const TimingState> save() const;
+  /// Goes back to a state of this model; the host must go back as well. From there the run repeats
+  /// itself exactly.
+  void restore(const TimingState& state);
 
 private:
+  struct Saved;
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };

@@ -1,0 +1,728 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tree -> value. Integers in 64 bits (signed unless an operand is u64), floats in double.
+#include "debugger/expression_tree.h"
+#include "debugger/session.h"
+#include "isa/insn_desc.h"
+#include "simulator/block.h"
+#include "simulator/element.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace pto::dbg {
+
+// ---------------------------------------------------------------- values
+
+double Value::as_real() const {
+  if (is_real) {
+    return real;
+  }
+  const std::optional<sim::ElementType> element = sim::element_type(type);
+  if (element && element->is_float()) {
+    return sim::load_real(*element, reinterpret_cast<const std::byte*>(&bits));
+  }
+  return type == isa::Type::kU64 || type == isa::Type::kB64 ? static_cast<double>(bits)
+                                                            : static_cast<double>(as_integer());
+}
+
+int64_t Value::as_integer() const {
+  if (is_float()) {
+    const double value = as_real();
+    if (std::isnan(value)) {
+      return 0;
+    }
+    constexpr double kLimit = 9223372036854775807.0;
+    return value >= kLimit ? INT64_MAX : value <= -kLimit ? INT64_MIN : static_cast<int64_t>(value);
+  }
+  const unsigned width = isa::bits(type);
+  if (width == 0 || width >= 64) {
+    return static_cast<int64_t>(bits);
+  }
+  const uint64_t low = bits & ((uint64_t{1} << width) - 1);
+  const unsigned shift = 64 - width;
+  return isa::is_signed(type) ? static_cast<int64_t>(low << shift) >> shift
+                              : static_cast<int64_t>(low);
+}
+
+bool Value::is_true() const {
+  return is_float() ? as_real() != 0 : as_integer() != 0;
+}
+
+std::string to_string(const Value& value) {
+  if (value.is_real) {
+    return std::isnan(value.real) ? "nan" : fmt::format("{}", value.real);
+  }
+  if (value.type == isa::Type::kPred) {
+    return value.is_true() ? "true" : "false";
+  }
+  const std::optional<sim::ElementType> element = sim::element_type(value.type);
+  if (!element) {
+    return fmt::format("{}", value.as_integer());
+  }
+  return sim::format_element(*element, reinterpret_cast<const std::byte*>(&value.bits));
+}
+
+isa::Type register_type(const sim::Program& program, RegisterRef reg, uint32_t pc) {
+  if (reg.file == RegisterFile::kPred) {
+    return isa::Type::kPred;
+  }
+  if (reg.file == RegisterFile::kTile) {
+    return isa::Type::kU32;
+  }
+  const isa::OperandKind kind =
+      reg.file == RegisterFile::kReg32 ? isa::OperandKind::kReg32 : isa::OperandKind::kReg64;
+  const isa::Type unknown = reg.file == RegisterFile::kReg32 ? isa::Type::kB32 : isa::Type::kB64;
+  const std::vector<isa::Insn>& code = program.object().code;
+  const isa::Function* function = program.object().function_at(pc);
+  const uint32_t begin = function != nullptr ? function->first_pc : 0;
+  const uint32_t end =
+      function != nullptr ? begin + function->insn_count : static_cast<uint32_t>(code.size());
+  const auto written = [&](uint32_t at) -> std::optional<isa::Type> {
+    const isa::Insn& insn = code[at];
+    for (unsigned i = 0; i < insn.operand_count; ++i) {
+      const isa::Operand& operand = insn.operand(i);
+      const isa::OperandSpec& spec = isa::spec_of(insn, i);
+      const unsigned count = spec.vector ? isa::vector_count(insn) : 1;
+      if (operand.kind == kind && isa::writes(spec.role) && reg.index >= operand.index &&
+          reg.index - operand.index < count) {
+        return isa::operand_type(insn, i);
+      }
+    }
+    return std::nullopt;
+  };
+  for (uint32_t at = std::min(pc, end); at > begin; --at) {
+    if (const auto type = written(at - 1)) {
+      return *type;
+    }
+  }
+  for (uint32_t at = pc; at < end; ++at) {
+    if (const auto type = written(at)) {
+      return *type;
+    }
+  }
+  return unknown;
+}
+
+// ---------------------------------------------------------------- evaluation
+
+namespace {
+
+class Evaluator {
+public:
+  Evaluator(const std::vector<Node>& nodes, const EvalContext& context, std::string& error)
+      : nodes_(nodes), context_(context), error_(error) {}
+
+  bool eval(int index, Evaluated& out) {
+    const Node& node = nodes_[static_cast<size_t>(index)];
+    switch (node.kind) {
+    case NodeKind::kConstant:
+      out.value = node.constant;
+      return true;
+    case NodeKind::kRegister:
+      return read_register(node.reg, context_.warp * isa::kWarpLanes + context_.lane, out);
+    case NodeKind::kSpecial:
+      return needs_block() && special(static_cast<isa::Special>(node.number), out);
+    case NodeKind::kVariable:
+      return variable(static_cast<Variable>(node.number), out);
+    case NodeKind::kHistory:
+      return history(node, out);
+    case NodeKind::kParam:
+      return param(node.number, out);
+    case NodeKind::kSymbol:
+      return symbol(node.number, out);
+    case NodeKind::kAddress:
+      return address(node, out);
+    case NodeKind::kIndex:
+      return element(node, out);
+    case NodeKind::kDeref:
+      return deref(node, out);
+    case NodeKind::kAddressOf:
+      return address_of(node, out);
+    case NodeKind::kCast:
+      return cast(node, out);
+    case NodeKind::kCount:
+      return count(node, out);
+    case NodeKind::kLanes:
+      return lanes(node, out);
+    case NodeKind::kUnary:
+      return unary(node, out);
+    case NodeKind::kBinary:
+      return binary(node, out);
+    case NodeKind::kChoice: {
+      Evaluated condition;
+      return eval(node.left, condition) &&
+             eval(condition.value.is_true() ? node.right : node.third, out);
+    }
+    }
+    return false;
+  }
+
+private:
+  bool fail(std::string message) {
+    error_ = std::move(message);
+    return false;
+  }
+
+  bool needs_block() {
+    if (context_.block != nullptr) {
+      return true;
+    }
+    const uint64_t block = context_.session->focus().block;
+    return fail(fmt::format("block {} has {}, so it has no registers; focus on a resident block "
+                            "(info blocks)",
+                            block,
+                            context_.session->phase(block) == BlockPhase::kWaiting ? "not started"
+                                                                                   : "ended"));
+  }
+
+  [[nodiscard]] const sim::Program& program() const { return context_.session->program(); }
+  [[nodiscard]] uint64_t block_index() const {
+    return context_.block != nullptr ? context_.block->index() : context_.session->focus().block;
+  }
+  [[nodiscard]] uint32_t pc() const { return context_.block->warp(context_.warp).pc; }
+
+  // ------------------------------------------------ leaves
+  bool read_register(RegisterRef reg, uint32_t lane, Evaluated& out) {
+    if (!needs_block()) {
+      return false;
+    }
+    out.value = register_value(reg, lane, register_type(program(), reg, pc()));
+    if (reg.file == RegisterFile::kTile) {
+      if (!context_.block->tiles()[reg.index].is_live) {
+        return fail(fmt::format("t{} holds no tile", reg.index));
+      }
+      out.is_pointer = true;
+      out.space = isa::Space::kL1;
+      return true;
+    }
+    out.place.kind = Place::Kind::kRegister;
+    out.place.type = out.value.type;
+    out.place.reg = reg;
+    out.place.first_lane = lane;
+    return true;
+  }
+
+  [[nodiscard]] Value register_value(RegisterRef reg, uint32_t lane, isa::Type type) const {
+    Value value;
+    value.type = type;
+    value.bits = reg.file == RegisterFile::kReg32   ? context_.block->reg32(reg.index, lane)
+                 : reg.file == RegisterFile::kReg64 ? context_.block->reg64(reg.index, lane)
+                 : reg.file == RegisterFile::kPred
+                     ? (context_.block->pred(reg.index, lane) ? 1u : 0u)
+                     : context_.block->tiles()[reg.index].offset;
+    return value;
+  }
+
+  bool special(isa::Special special, Evaluated& out) {
+    const uint32_t lane = context_.warp * isa::kWarpLanes + context_.lane;
+    out.value.bits = context_.block->special_value(special, lane);
+    out.value.type = isa::info(special).bits == 64 ? isa::Type::kU64 : isa::Type::kU32;
+    return true;
+  }
+
+  bool variable(Variable which, Evaluated& out) {
+    uint64_t bits = 0;
+    switch (which) {
+    case Variable::kPc:
+      if (!needs_block()) {
+        return false;
+      }
+      bits = pc();
+      break;
+    case Variable::kLane:
+      bits = context_.lane;
+      break;
+    case Variable::kWarp:
+      bits = context_.warp;
+      break;
+    case Variable::kBlock:
+      bits = block_index();
+      break;
+    case Variable::kCore:
+      if (!needs_block()) {
+        return false;
+      }
+      bits = context_.block->core();
+      break;
+    case Variable::kCycle:
+      bits = context_.session->cycle();
+      break;
+    case Variable::kTid:
+      bits = context_.warp * isa::kWarpLanes + context_.lane;
+      break;
+    case Variable::kPosition:
+      bits = context_.session->position();
+      break;
+    }
+    out.value = {isa::Type::kS64, false, bits, 0};
+    return true;
+  }
+
+  bool history(const Node& node, Evaluated& out) {
+    const size_t size = context_.history.size();
+    const bool is_there =
+        node.is_from_end ? node.number < size : node.number != 0 && node.number <= size;
+    const size_t index = node.is_from_end ? size - node.number : node.number;
+    if (!is_there) {
+      return fail(
+          size == 0 ? std::string("nothing has been printed yet")
+                    : fmt::format("there is no value ${}; there are $1 to ${}", node.number, size));
+    }
+    out = context_.history[index - 1];
+    return true;
+  }
+
+  bool param(uint32_t index, Evaluated& out) {
+    const isa::Param& param = program().kernel().params[index];
+    out.value = {param.is_pointer ? isa::Type::kU64 : param.type,
+                 false,
+                 context_.session->launch().image().params[index],
+                 0};
+    out.is_pointer = param.is_pointer;
+    out.pointee = param.element;
+    return true;
+  }
+
+  bool symbol(uint32_t index, Evaluated& out) {
+    const isa::Symbol& symbol = program().object().symbols[index];
+    out.place.kind = Place::Kind::kMemory;
+    out.place.type = symbol.type;
+    out.place.space = symbol.kind == isa::SymbolKind::kConst ? isa::Space::kConst : isa::Space::kL1;
+    out.place.address = symbol.offset;
+    out.rows = symbol.rows;
+    out.cols = symbol.cols;
+    const uint64_t total = uint64_t{symbol.rows} * symbol.cols;
+    return total > 1 ? load_array(total, out) : load(out);
+  }
+
+  // ------------------------------------------------ memory
+  bool load(Evaluated& out) {
+    const unsigned size = std::max(1u, isa::size_bytes(out.place.type));
+    out.value = {};
+    out.value.type = out.place.type;
+    return context_.session->read_memory(out.place.space,
+                                         block_index(),
+                                         out.place.address,
+                                         {reinterpret_cast<uint8_t*>(&out.value.bits), size},
+                                         error_);
+  }
+
+  bool load_array(uint64_t count, Evaluated& out) {
+    const unsigned size = std::max(1u, isa::size_bytes(out.place.type));
+    out.is_array = true;
+    out.is_truncated = count > Evaluated::kMaxElements;
+    count = std::min<uint64_t>(count, Evaluated::kMaxElements);
+    std::vector<uint8_t> bytes(count * size);
+    if (!context_.session->read_memory(
+            out.place.space, block_index(), out.place.address, bytes, error_)) {
+      return false;
+    }
+    out.array.clear();
+    for (uint64_t i = 0; i < count; ++i) {
+      Value value;
+      value.type = out.place.type;
+      for (unsigned b = 0; b < size; ++b) {
+        value.bits |= uint64_t{bytes[i * size + b]} << (8 * b);
+      }
+      out.array.push_back(value);
+    }
+    out.value = count != 0 ? out.array[0] : Value{};
+    return true;
+  }
+
+  static isa::Type pointee_of(const Evaluated& value) {
+    return value.pointee == isa::Type::kNone ? isa::Type::kF32 : value.pointee;
+  }
+
+  bool address(const Node& node, Evaluated& out) {
+    Evaluated inner;
+    if (!eval(node.left, inner)) {
+      return false;
+    }
+    if (inner.place.kind == Place::Kind::kMemory && inner.place.space == node.space) {
+      out = std::move(inner); // hbm:a[3] is a[3]
+      return true;
+    }
+    out.place.kind = Place::Kind::kMemory;
+    out.place.space = node.space;
+    out.place.type = pointee_of(inner);
+    out.place.address = static_cast<uint64_t>(inner.value.as_integer());
+    return load(out);
+  }
+
+  bool element(const Node& node, Evaluated& out) {
+    Evaluated base;
+    Evaluated index;
+    if (!eval(node.left, base) || !eval(node.right, index)) {
+      return false;
+    }
+    const int64_t i = index.value.as_integer();
+    if (base.is_lanes) {
+      if (i < 0 || static_cast<uint64_t>(i) >= base.array.size()) {
+        return fail(fmt::format("there is no element {}: there are {}", i, base.array.size()));
+      }
+      out.value = base.array[static_cast<size_t>(i)];
+      return true;
+    }
+    out.place.kind = Place::Kind::kMemory;
+    if (base.is_pointer) {
+      out.place.space = base.space;
+      out.place.type = pointee_of(base);
+      out.place.address = static_cast<uint64_t>(base.value.as_integer()) +
+                          static_cast<uint64_t>(i) * isa::size_bytes(out.place.type);
+      return load(out);
+    }
+    if (base.place.kind != Place::Kind::kMemory) {
+      return fail("only a pointer, an array or a symbol can be indexed");
+    }
+    const bool is_row = base.rows > 1 && base.cols > 1;
+    const uint64_t extent = is_row                      ? base.rows
+                            : base.rows * base.cols > 1 ? base.rows * base.cols
+                            : base.is_array             ? base.array.size()
+                                                        : 0;
+    if (extent != 0 && (i < 0 || static_cast<uint64_t>(i) >= extent)) {
+      return fail(
+          fmt::format("there is no element {}: there are {} (0 to {})", i, extent, extent - 1));
+    }
+    out.place = base.place;
+    const unsigned size = std::max(1u, isa::size_bytes(base.place.type));
+    out.place.address += static_cast<uint64_t>(i) * size * (is_row ? base.cols : 1);
+    if (is_row) {
+      out.rows = 1;
+      out.cols = base.cols;
+      return load_array(base.cols, out);
+    }
+    return load(out);
+  }
+
+  bool deref(const Node& node, Evaluated& out) {
+    Evaluated pointer;
+    if (!eval(node.left, pointer)) {
+      return false;
+    }
+    if (!pointer.is_pointer) {
+      return fail("only a pointer can be dereferenced; write hbm:ADDRESS or l1:ADDRESS for a "
+                  "number");
+    }
+    out.place.kind = Place::Kind::kMemory;
+    out.place.space = pointer.space;
+    out.place.type = pointee_of(pointer);
+    out.place.address = static_cast<uint64_t>(pointer.value.as_integer());
+    return load(out);
+  }
+
+  bool address_of(const Node& node, Evaluated& out) {
+    Evaluated target;
+    if (!eval(node.left, target)) {
+      return false;
+    }
+    if (target.place.kind != Place::Kind::kMemory) {
+      return fail("only memory has an address");
+    }
+    out.value = {isa::Type::kU64, false, target.place.address, 0};
+    out.is_pointer = true;
+    out.space = target.place.space;
+    out.pointee = target.place.type;
+    return true;
+  }
+
+  // ------------------------------------------------ types and ranges
+  bool cast(const Node& node, Evaluated& out) {
+    Evaluated inner;
+    if (!eval(node.left, inner)) {
+      return false;
+    }
+    if (node.is_pointer) {
+      out = inner;
+      out.is_pointer = true;
+      out.pointee = node.type;
+      out.value.type = isa::Type::kU64;
+      out.place = {};
+      return true;
+    }
+    if (inner.place.kind == Place::Kind::kMemory && node.type != isa::Type::kPred) {
+      const unsigned old_size = std::max(1u, isa::size_bytes(inner.place.type));
+      const unsigned size = std::max(1u, isa::size_bytes(node.type));
+      out.place = inner.place;
+      out.place.type = node.type;
+      return inner.is_array ? load_array(inner.array.size() * old_size / size, out) : load(out);
+    }
+    if (inner.place.kind == Place::Kind::kRegister) { // the same bits
+      out = inner;
+      out.value.type = node.type;
+      out.place.type = node.type;
+      for (Value& value : out.array) {
+        value.type = node.type;
+      }
+      return true;
+    }
+    out.value = convert(inner.value, node.type);
+    return true;
+  }
+
+  static Value convert(const Value& value, isa::Type type) {
+    Value result;
+    result.type = type;
+    const std::optional<sim::ElementType> element = sim::element_type(type);
+    if (element && element->is_float()) {
+      sim::store_real(*element, value.as_real(), reinterpret_cast<std::byte*>(&result.bits));
+    } else if (type == isa::Type::kPred) {
+      result.bits = value.is_true() ? 1 : 0;
+    } else {
+      result.bits = static_cast<uint64_t>(value.as_integer());
+      if (isa::bits(type) < 64) {
+        result.bits &= (uint64_t{1} << isa::bits(type)) - 1;
+      }
+    }
+    return result;
+  }
+
+  bool count(const Node& node, Evaluated& out) {
+    Evaluated first;
+    Evaluated number;
+    if (!eval(node.left, first) || !eval(node.right, number)) {
+      return false;
+    }
+    if (first.place.kind != Place::Kind::kMemory) {
+      return fail("'@' with a number needs memory on its left: a[0]@8, l1:0@16; lanes of a "
+                  "register are $r0@*, $r0@0-7");
+    }
+    const int64_t n = number.value.as_integer();
+    if (n < 0) {
+      return fail(fmt::format("{} elements are none; expected 0 or more", n));
+    }
+    out.place = first.place;
+    return load_array(static_cast<uint64_t>(n), out);
+  }
+
+  bool lanes(const Node& node, Evaluated& out) {
+    if (!needs_block()) {
+      return false;
+    }
+    const uint32_t total = context_.block->image().lanes;
+    const uint32_t first = node.has_all_lanes ? 0 : node.first_lane;
+    const uint32_t last = node.has_all_lanes ? total - 1 : node.last_lane;
+    if (last >= total) {
+      return fail(
+          fmt::format("there is no lane {}: the block has {} (0 to {})", last, total, total - 1));
+    }
+    const Node& inner = nodes_[static_cast<size_t>(node.left)];
+    const bool is_register =
+        inner.kind == NodeKind::kRegister && inner.reg.file != RegisterFile::kTile;
+    const EvalContext kept = context_;
+    out.is_array = first != last || node.has_all_lanes;
+    out.is_lanes = true;
+    out.first_lane = first;
+    const isa::Type type =
+        is_register ? register_type(program(), inner.reg, pc()) : isa::Type::kNone;
+    for (uint32_t lane = first; lane <= last; ++lane) {
+      if (is_register) {
+        out.array.push_back(register_value(inner.reg, lane, type));
+        continue;
+      }
+      context_.warp = lane / isa::kWarpLanes;
+      context_.lane = lane % isa::kWarpLanes;
+      Evaluated one;
+      if (!eval(node.left, one)) {
+        return false;
+      }
+      out.array.push_back(one.value);
+    }
+    context_ = kept;
+    out.value = out.array[0];
+    if (is_register) {
+      out.place.kind = Place::Kind::kRegister;
+      out.place.type = type;
+      out.place.reg = inner.reg;
+      out.place.first_lane = first;
+    }
+    return true;
+  }
+
+  // ------------------------------------------------ operators
+  bool unary(const Node& node, Evaluated& out) {
+    Evaluated inner;
+    if (!eval(node.left, inner)) {
+      return false;
+    }
+    const Value& value = inner.value;
+    switch (node.op) {
+    case Op::kNot:
+      out.value = Value::integer(value.is_true() ? 0 : 1);
+      return true;
+    case Op::kComplement:
+      if (value.is_float()) {
+        return fail("'~' needs an integer");
+      }
+      out.value = Value::integer(~value.as_integer());
+      return true;
+    case Op::kNegate:
+      out.value = value.is_float() ? Value::of_real(-value.as_real())
+                                   : Value::integer(static_cast<int64_t>(
+                                         uint64_t{0} - static_cast<uint64_t>(value.as_integer())));
+      return true;
+    default:
+      out.value =
+          value.is_float() ? Value::of_real(value.as_real()) : Value::integer(value.as_integer());
+      return true;
+    }
+  }
+
+  bool binary(const Node& node, Evaluated& out) {
+    Evaluated left;
+    if (!eval(node.left, left)) {
+      return false;
+    }
+    if (node.op == Op::kLogicalAnd || node.op == Op::kLogicalOr) {
+      const bool is_decided = left.value.is_true() == (node.op == Op::kLogicalOr);
+      Evaluated right;
+      if (!is_decided && !eval(node.right, right)) {
+        return false;
+      }
+      out.value =
+          Value::integer((is_decided ? left.value.is_true() : right.value.is_true()) ? 1 : 0);
+      return true;
+    }
+    Evaluated right;
+    if (!eval(node.right, right)) {
+      return false;
+    }
+    const bool keeps_pointer =
+        (node.op == Op::kAdd || node.op == Op::kSubtract) && left.is_pointer && !right.is_pointer;
+    const bool is_good = left.value.is_float() || right.value.is_float()
+                             ? real(node.op, left.value.as_real(), right.value.as_real(), out)
+                             : whole(node.op, left.value, right.value, out);
+    if (is_good && (keeps_pointer || (node.op == Op::kAdd && right.is_pointer))) {
+      const Evaluated& pointer = keeps_pointer ? left : right;
+      out.is_pointer = true;
+      out.space = pointer.space;
+      out.pointee = pointer.pointee;
+      out.value.type = isa::Type::kU64;
+    }
+    return is_good;
+  }
+
+  bool real(Op op, double a, double b, Evaluated& out) {
+    switch (op) {
+    case Op::kAdd:
+      out.value = Value::of_real(a + b);
+      return true;
+    case Op::kSubtract:
+      out.value = Value::of_real(a - b);
+      return true;
+    case Op::kMultiply:
+      out.value = Value::of_real(a * b);
+      return true;
+    case Op::kDivide:
+      out.value = Value::of_real(a / b);
+      return true;
+    case Op::kLess:
+      out.value = Value::integer(a < b ? 1 : 0);
+      return true;
+    case Op::kLessEqual:
+      out.value = Value::integer(a <= b ? 1 : 0);
+      return true;
+    case Op::kGreater:
+      out.value = Value::integer(a > b ? 1 : 0);
+      return true;
+    case Op::kGreaterEqual:
+      out.value = Value::integer(a >= b ? 1 : 0);
+      return true;
+    case Op::kEqual:
+      out.value = Value::integer(a == b ? 1 : 0);
+      return true;
+    case Op::kNotEqual:
+      out.value = Value::integer(a != b ? 1 : 0);
+      return true;
+    default:
+      return fail("this operator needs integers");
+    }
+  }
+
+  bool whole(Op op, const Value& left, const Value& right, Evaluated& out) {
+    const auto is_unsigned64 = [](const Value& value) {
+      return value.type == isa::Type::kU64 || value.type == isa::Type::kB64;
+    };
+    const bool is_unsigned = is_unsigned64(left) || is_unsigned64(right);
+    const int64_t a = left.as_integer();
+    const int64_t b = right.as_integer();
+    const auto ua = static_cast<uint64_t>(a);
+    const auto ub = static_cast<uint64_t>(b);
+    uint64_t bits = 0;
+    switch (op) {
+    case Op::kAdd:
+      bits = ua + ub;
+      break;
+    case Op::kSubtract:
+      bits = ua - ub;
+      break;
+    case Op::kMultiply:
+      bits = ua * ub;
+      break;
+    case Op::kDivide:
+    case Op::kRemainder:
+      if (b == 0) {
+        return fail("division by zero");
+      }
+      if (is_unsigned) {
+        bits = op == Op::kDivide ? ua / ub : ua % ub;
+      } else if (b == -1) { // INT64_MIN / -1 wraps
+        bits = op == Op::kDivide ? uint64_t{0} - ua : 0;
+      } else {
+        bits = static_cast<uint64_t>(op == Op::kDivide ? a / b : a % b);
+      }
+      break;
+    case Op::kShiftLeft:
+      bits = ub > 63 ? 0 : ua << ub;
+      break;
+    case Op::kShiftRight:
+      bits = ub > 63       ? (a < 0 && !is_unsigned ? ~uint64_t{0} : 0)
+             : is_unsigned ? ua >> ub
+                           : static_cast<uint64_t>(a >> b);
+      break;
+    case Op::kAnd:
+      bits = ua & ub;
+      break;
+    case Op::kXor:
+      bits = ua ^ ub;
+      break;
+    case Op::kOr:
+      bits = ua | ub;
+      break;
+    default: {
+      const bool is_less = is_unsigned ? ua < ub : a < b;
+      const bool is_equal = ua == ub;
+      const bool is_true = op == Op::kLess           ? is_less
+                           : op == Op::kLessEqual    ? is_less || is_equal
+                           : op == Op::kGreater      ? !is_less && !is_equal
+                           : op == Op::kGreaterEqual ? !is_less
+                           : op == Op::kEqual        ? is_equal
+                                                     : !is_equal;
+      out.value = Value::integer(is_true ? 1 : 0);
+      return true;
+    }
+    }
+    out.value = {is_unsigned ? isa::Type::kU64 : isa::Type::kS64, false, bits, 0};
+    return true;
+  }
+
+  const std::vector<Node>& nodes_;
+  EvalContext context_;
+  std::string& error_;
+};
+
+} // namespace
+
+std::optional<Evaluated> Expression::evaluate(const EvalContext& context,
+                                              std::string& error) const {
+  Evaluated result;
+  Evaluator evaluator(tree_->nodes, context, error);
+  if (!evaluator.eval(tree_->root, result)) {
+    return std::nullopt;
+  }
+  return result;
+}
+
+} // namespace pto::dbg

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+// The inside of a session. Private; session_run.cc runs, session_stops.cc decides where to stop,
+// session_back.cc goes back, session_state.cc reads and writes.
+#pragma once
+
+#include "debugger/engine.h"
+#include "debugger/history.h"
+#include "debugger/session.h"
+
+#include <atomic>
+#include <map>
+#include <unordered_map>
+
+namespace pto::dbg {
+
+/// Passes a launch's events on to the checks while `is_open`: they see each insn once.
+class CheckRelay final : public sim::Observer {
+public:
+  sim::ObserverList inner;
+  bool is_open = true;
+
+  sim::Wants wants() const override { return inner.all_wants(); }
+  void launch_begin(const sim::Launch& launch) override;
+  void block_begin(const sim::BlockRun& block) override;
+  void block_end(const sim::BlockRun& block) override;
+  void before_insn(const sim::EventSite& site, uint32_t active, uint32_t exec) override;
+  void after_insn(const sim::BlockRun& block, const sim::IssueRecord& record) override;
+  void barrier_arrive(const sim::EventSite& site, unsigned id, uint32_t lane_mask) override;
+  void barrier_release(const sim::BlockRun& block, unsigned id) override;
+  void copy_start(const sim::EventSite& site, const sim::CopyRecord& copy) override;
+  void copy_complete(const sim::BlockRun& block, const sim::CopyRecord& copy, bool forced) override;
+  void wait_begin(const sim::EventSite& site, int event) override;
+  void wait_end(const sim::EventSite& site, int event) override;
+  void tile_alloc(const sim::EventSite& site, const sim::ScratchpadSegment& segment) override;
+  void tile_free(const sim::EventSite& site, const sim::ScratchpadSegment& segment) override;
+  void diverge(const sim::EventSite& site, uint32_t taken, uint32_t other, uint32_t join) override;
+  void reconverge(const sim::EventSite& site, uint32_t mask) override;
+  void exit_lanes(const sim::EventSite& site, uint32_t mask) override;
+  void fault(const sim::BlockRun& block, const sim::Fault& fault) override;
+
+private:
+  template <class Call> void pass(sim::Wants event, Call&& call) {
+    if (is_open) {
+      inner.notify(event, call);
+    }
+  }
+};
+
+/// How often the warps of a block have come to a breakpoint. The first warp of a block that comes
+/// for the n-th time stops; the others pass, so that a block stops once, not once a warp.
+struct BreakVisits {
+  std::vector<uint32_t> visits;  // by warp
+  std::vector<uint64_t> seen_at; // by warp: insns it had issued at its latest visit, plus 1
+  uint32_t stopped = 0;          // visits that have been reported
+};
+using BreakStates = std::map<int, std::unordered_map<uint64_t, BreakVisits>>; // by id, block
+
+struct BreakMemo final : SessionMemo {
+  BreakStates states;
+};
+
+/// What the user wrote, to be repeated by a replay.
+struct Edit {
+  uint64_t position = 0;
+  bool is_register = false;
+  RegisterRef reg{};
+  uint32_t lane = 0;
+  isa::Space space = isa::Space::kHbm;
+  uint64_t address = 0;
+  uint64_t block = 0;
+  std::vector<uint8_t> bytes;
+};
+
+/// A stop seen in passing while a stretch of history is scanned.
+struct ScannedHit {
+  uint64_t position = 0; // in front of the insn
+  StopEvent event;       // ids, watches, findings, focus
+  Writer writer;         // for last_writer
+};
+
+struct Session::Impl final : sim::IssueGate, sim::Observer {
+  Impl(Session& owner,
+       sim::Machine& machine,
+       std::shared_ptr<const sim::Program> program,
+       sim::LaunchConfig config,
+       SessionOptions options,
+       sim::SharedMemory* shared,
+       StopTable stops);
+  ~Impl() override;
+
+  // ------------------------------------------------ running (session_run.cc)
+  StopEvent resume(const Until& until);
+  /// Runs to the goal or a stop; what happened is in `event`.
+  void run();
+  /// Straight to a position, blind to stop points. False if interrupted.
+  bool run_to(uint64_t position);
+  void begin_event();
+  StopEvent end_event(StopReason reason);
+  void set_goal(const Until& until);
+  void aim_step();
+  void check_goal(const sim::BlockRun& block, uint32_t warp);
+  bool is_step_done(const sim::BlockRun& block) const;
+  void arrive() { has_arrived = true; }
+  void move_to_living_block();
+  void attach();
+  void note_end_of_run();
+  void apply_edits();
+  void take_point();
+  uint64_t next_limit();
+  [[nodiscard]] uint64_t position() const { return engine->position(); }
+  [[nodiscard]] uint64_t shown_cycle() const;
+  void finish_trace();
+
+  bool may_issue(const sim::BlockRun& block, uint32_t warp, uint64_t cycle) override;
+  void issued(const sim::BlockRun& block, const sim::IssueRecord& record) override;
+  bool wants_stop() override;
+
+  sim::Wants wants() const override;
+  void block_begin(const sim::BlockRun& block) override;
+  void block_end(const sim::BlockRun& block) override;
+  void before_insn(const sim::EventSite& site, uint32_t active, uint32_t exec) override;
+  void barrier_release(const sim::BlockRun& block, unsigned id) override;
+  void copy_complete(const sim::BlockRun& block, const sim::CopyRecord& copy, bool forced) override;
+  void print_line(const sim::EventSite& site, unsigned lane, std::string_view line) override;
+
+  // ------------------------------------------------ stops (session_stops.cc)
+  void index_stops();
+  /// True if a breakpoint stops the warp in front of its insn.
+  bool check_breaks(const sim::BlockRun& block, uint32_t warp);
+  /// The lanes of the warp (of its active ones) in which a condition holds.
+  uint32_t condition_lanes(const StopPoint& point, const sim::BlockRun& block, uint32_t warp);
+  void mark_seen();
+  void check_watches(const sim::BlockRun& block, const sim::IssueRecord& record);
+  void check_watch_copy(const sim::BlockRun& block, const sim::CopyRecord& copy);
+  void watch_touched(StopPoint& point, const WatchHit& where, bool wrote, bool read);
+  std::vector<uint8_t> watch_bytes(const WatchTarget& target) const;
+  void refresh_watches();
+  void check_findings();
+  void catch_event(CatchKind kind, const Focus* where);
+  void fire(StopPoint& point, StopReason reason, const Focus* where);
+  void start_checks(sim::CheckSet set);
+  void add_check(CatchKind kind);
+  bool is_watched() const { return !watches.empty() || scan_writer; }
+
+  // ------------------------------------------------ back (session_back.cc)
+  StopEvent reverse(const Until& until);
+  StopEvent reverse_step(const Until& until);
+  StopEvent reverse_continue();
+  StopEvent go_to(uint64_t position, StopReason reason);
+  StopEvent go_to_cycle(uint64_t cycle);
+  void restore(size_t index);
+  /// Runs from point `index` to `end`, noting hits instead of stopping. False if interrupted.
+  bool scan(size_t index, uint64_t end);
+  void note_undo(const sim::BlockRun& block, uint32_t warp);
+  bool is_undone(const sim::BlockRun* block) const;
+  std::optional<Writer> last_writer(const WatchTarget& target);
+  void replay_checks(uint64_t position);
+
+  // ------------------------------------------------ state (session_state.cc)
+  [[nodiscard]] sim::BlockRun* block(uint64_t index) const;
+  void edit(Edit edit);
+  void apply(const Edit& edit);
+
+  Session* owner = nullptr;
+  sim::Machine& machine;
+  std::shared_ptr<const sim::Program> program;
+  SessionOptions options;
+  std::unique_ptr<sim::SharedMemory> own_shared;
+  std::unique_ptr<sim::Launch> launch;
+  CheckRelay relay;
+  sim::CheckSet check_set;
+  std::unique_ptr<sim::Checks> checks;
+  std::unique_ptr<Engine> engine;
+  std::unique_ptr<History> history;
+  std::atomic<bool> interrupt_flag{false};
+  std::unordered_map<uint64_t, uint32_t> core_of_block;
+
+  StopTable stops;
+  Focus focus;
+  StopEvent last;
+  Trace trace;
+
+  // The present run.
+  StopEvent event; // that is being put together
+  Until goal;
+  uint64_t goal_block = 0;
+  uint32_t goal_warp = 0;
+  uint64_t steps_left = 0;
+  std::vector<uint64_t> targets;      // by warp: insns issued that end the step; 0: any
+  std::vector<uint64_t> start_issued; // of the goal's block when the run began
+  uint32_t start_pc = kNoPc;
+  uint32_t start_depth = 0;
+  std::vector<uint8_t> is_goal_pc;
+  uint64_t end_position = UINT64_MAX;
+  bool has_arrived = false; // the goal is reached
+  bool must_stop = false;   // a stop point fired
+  bool are_stops_on = true;
+  bool is_tracing = false;
+  bool is_pending_known = false; // stopped in front of pending_*
+  uint64_t pending_cycle = 0;
+  uint64_t issue_position = 0; // in front of the insn (pair) at hand
+  uint64_t next_point = 0;
+  uint64_t point_interval = 0; // 0: the history's own
+  uint64_t reported_progress = 0;
+  uint64_t next_limit_asked = 0;
+  std::optional<InsnTrace> open_trace;
+
+  // Stop points at work.
+  std::vector<uint8_t> has_break; // by pc
+  std::vector<StopPoint*> watches;
+  std::map<int, std::vector<uint8_t>> watch_values;
+  BreakStates break_states;
+  bool catches_barrier = false;
+  bool is_launch_seen = false;
+
+  // Scanning.
+  bool is_scanning = false;
+  std::vector<ScannedHit> hits;
+  bool scan_undo = false;
+  std::vector<std::pair<uint32_t, uint64_t>> undo_targets; // warp, insns issued at most
+  std::optional<uint64_t> undo_position;
+  bool undo_last_insn = false; // the block has ended: in front of its last insn
+  std::optional<StopPoint> scan_writer;
+
+  // Time line of the session.
+  std::vector<Edit> edits; // by position
+  size_t edits_applied = 0;
+  uint64_t high_water = 0; // furthest position reached
+  bool is_end_noted = false;
+  std::vector<uint64_t> finding_positions; // by index in the checks' list
+  size_t findings_seen = 0;
+};
+
+} // namespace pto::dbg

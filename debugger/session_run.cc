@@ -1,0 +1,655 @@
+// SPDX-License-Identifier: Apache-2.0
+// Running forward: goals, the loop around the engine, and the trace of a step.
+#include "debugger/session_impl.h"
+#include "isa/insn_desc.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace pto::dbg {
+
+// ---------------------------------------------------------------- CheckRelay
+
+void CheckRelay::launch_begin(const sim::Launch& launch) {
+  pass(sim::kWantsLaunch, [&](sim::Observer& o) { o.launch_begin(launch); });
+}
+void CheckRelay::block_begin(const sim::BlockRun& block) {
+  pass(sim::kWantsBlock, [&](sim::Observer& o) { o.block_begin(block); });
+}
+void CheckRelay::block_end(const sim::BlockRun& block) {
+  pass(sim::kWantsBlock, [&](sim::Observer& o) { o.block_end(block); });
+}
+void CheckRelay::before_insn(const sim::EventSite& site, uint32_t active, uint32_t exec) {
+  pass(sim::kWantsBefore, [&](sim::Observer& o) { o.before_insn(site, active, exec); });
+}
+void CheckRelay::after_insn(const sim::BlockRun& block, const sim::IssueRecord& record) {
+  pass(sim::kWantsIssue, [&](sim::Observer& o) { o.after_insn(block, record); });
+}
+void CheckRelay::barrier_arrive(const sim::EventSite& site, unsigned id, uint32_t lane_mask) {
+  pass(sim::kWantsBarrier, [&](sim::Observer& o) { o.barrier_arrive(site, id, lane_mask); });
+}
+void CheckRelay::barrier_release(const sim::BlockRun& block, unsigned id) {
+  pass(sim::kWantsBarrier, [&](sim::Observer& o) { o.barrier_release(block, id); });
+}
+void CheckRelay::copy_start(const sim::EventSite& site, const sim::CopyRecord& copy) {
+  pass(sim::kWantsCopy, [&](sim::Observer& o) { o.copy_start(site, copy); });
+}
+void CheckRelay::copy_complete(const sim::BlockRun& block,
+                               const sim::CopyRecord& copy,
+                               bool forced) {
+  pass(sim::kWantsCopy, [&](sim::Observer& o) { o.copy_complete(block, copy, forced); });
+}
+void CheckRelay::wait_begin(const sim::EventSite& site, int event) {
+  pass(sim::kWantsWait, [&](sim::Observer& o) { o.wait_begin(site, event); });
+}
+void CheckRelay::wait_end(const sim::EventSite& site, int event) {
+  pass(sim::kWantsWait, [&](sim::Observer& o) { o.wait_end(site, event); });
+}
+void CheckRelay::tile_alloc(const sim::EventSite& site, const sim::ScratchpadSegment& segment) {
+  pass(sim::kWantsTile, [&](sim::Observer& o) { o.tile_alloc(site, segment); });
+}
+void CheckRelay::tile_free(const sim::EventSite& site, const sim::ScratchpadSegment& segment) {
+  pass(sim::kWantsTile, [&](sim::Observer& o) { o.tile_free(site, segment); });
+}
+void CheckRelay::diverge(const sim::EventSite& site,
+                         uint32_t taken,
+                         uint32_t other,
+                         uint32_t join) {
+  pass(sim::kWantsDivergence, [&](sim::Observer& o) { o.diverge(site, taken, other, join); });
+}
+void CheckRelay::reconverge(const sim::EventSite& site, uint32_t mask) {
+  pass(sim::kWantsDivergence, [&](sim::Observer& o) { o.reconverge(site, mask); });
+}
+void CheckRelay::exit_lanes(const sim::EventSite& site, uint32_t mask) {
+  pass(sim::kWantsExit, [&](sim::Observer& o) { o.exit_lanes(site, mask); });
+}
+void CheckRelay::fault(const sim::BlockRun& block, const sim::Fault& fault) {
+  pass(sim::kWantsFault, [&](sim::Observer& o) { o.fault(block, fault); });
+}
+
+// ---------------------------------------------------------------- the loop
+
+StopEvent Session::Impl::resume(const Until& until) {
+  begin_event();
+  is_tracing = until.kind == Until::Kind::kStep || until.kind == Until::Kind::kStepWarp ||
+               until.kind == Until::Kind::kNext;
+  if (engine->is_finished() || engine->fault()) {
+    is_tracing = false;
+    return end_event(engine->is_finished()                                ? StopReason::kFinished
+                     : engine->fault()->kind == sim::FaultKind::kDeadlock ? StopReason::kDeadlock
+                                                                          : StopReason::kFault);
+  }
+  set_goal(until);
+  run();
+  is_tracing = false;
+  finish_trace();
+  return end_event(event.reason);
+}
+
+void Session::Impl::begin_event() {
+  event = {};
+  trace = {};
+  open_trace.reset();
+  has_arrived = false;
+  must_stop = false;
+  are_stops_on = true;
+  is_pending_known = false;
+  end_position = UINT64_MAX;
+  goal = {};
+  targets.clear();
+  event.focus = focus;
+}
+
+void Session::Impl::run() {
+  index_stops();
+  refresh_watches();
+  attach();
+  for (;;) {
+    engine->set_max_insns(next_limit());
+    relay.is_open = position() >= high_water;
+    const sim::RunStatus status = engine->run();
+    check_findings();
+    high_water = std::max(high_water, position());
+    apply_edits();
+    const bool is_over = engine->is_finished() || engine->fault().has_value();
+    if (!is_over && position() >= next_point) {
+      take_point();
+    }
+    if (options.progress && position() - reported_progress >= (uint64_t{1} << 16)) {
+      reported_progress = position();
+      options.progress(position(), engine->cycle());
+    }
+    if (is_over) {
+      note_end_of_run();
+    }
+    if (must_stop) {
+      return; // `event` says what fired
+    }
+    if (engine->fault()) {
+      event.reason = engine->fault()->kind == sim::FaultKind::kDeadlock ? StopReason::kDeadlock
+                                                                        : StopReason::kFault;
+      return;
+    }
+    if (has_arrived) {
+      event.reason = goal.kind == Until::Kind::kStart && position() == 0 ? StopReason::kLaunch
+                     : is_tracing                                        ? StopReason::kStep
+                                                                         : StopReason::kLocation;
+      return;
+    }
+    if (engine->is_finished()) {
+      event.reason = StopReason::kFinished;
+      return;
+    }
+    if (position() >= end_position) {
+      event.reason = StopReason::kLocation;
+      return;
+    }
+    if (status == sim::RunStatus::kInterrupted) {
+      interrupt_flag = false;
+      event.reason = StopReason::kInterrupted;
+      return;
+    }
+    if (status == sim::RunStatus::kLimit &&
+        (position() < next_limit_asked || position() >= options.max_insns)) {
+      event.reason = StopReason::kLimit;
+      return;
+    }
+  }
+}
+
+bool Session::Impl::run_to(uint64_t target) {
+  begin_event();
+  are_stops_on = false;
+  end_position = target;
+  if (position() < target) {
+    run();
+  }
+  are_stops_on = true;
+  return event.reason != StopReason::kInterrupted;
+}
+
+uint64_t Session::Impl::next_limit() {
+  uint64_t limit = std::min(options.max_insns, end_position);
+  if (position() < high_water) {
+    limit = std::min(limit, high_water);
+  }
+  if (edits_applied < edits.size()) {
+    limit = std::min(limit, edits[edits_applied].position);
+  }
+  if (history->is_on()) {
+    limit = std::min(limit, std::max(next_point, position() + 1));
+  }
+  if (options.progress) {
+    limit = std::min(limit, position() + (uint64_t{1} << 16));
+  }
+  next_limit_asked = limit;
+  return limit;
+}
+
+void Session::Impl::take_point() {
+  auto memo = std::make_unique<BreakMemo>();
+  memo->states = break_states;
+  history->add(*engine, edits_applied, std::move(memo));
+  next_point = position() + (point_interval != 0 ? point_interval : history->interval());
+}
+
+void Session::Impl::apply_edits() {
+  while (edits_applied < edits.size() && edits[edits_applied].position <= position()) {
+    apply(edits[edits_applied++]);
+  }
+}
+
+void Session::Impl::attach() {
+  launch->observers().detach(*this);
+  launch->observers().attach(*this);
+}
+
+void Session::Impl::note_end_of_run() {
+  if (is_end_noted || !checks) {
+    return;
+  }
+  is_end_noted = true;
+  const sim::RunResult result = engine->run_result();
+  relay.inner.notify(sim::kWantsLaunch,
+                     [&](sim::Observer& observer) { observer.launch_end(*launch, result); });
+  checks->add_result(*launch, result);
+  relay.is_open = true;
+  check_findings();
+}
+
+uint64_t Session::Impl::shown_cycle() const {
+  return is_pending_known ? pending_cycle : engine->cycle();
+}
+
+StopEvent Session::Impl::end_event(StopReason reason) {
+  event.reason = reason;
+  const Focus before = focus;
+  if (event.focus != focus) {
+    focus = event.focus;
+  }
+  if ((reason == StopReason::kFault || reason == StopReason::kDeadlock) && engine->fault()) {
+    const sim::Fault& fault = *engine->fault();
+    event.fault = fault;
+    focus.block = fault.block;
+    focus.warp = fault.warp;
+    if (fault.lane != sim::kNoLane) {
+      focus.lane = static_cast<uint32_t>(fault.lane);
+    }
+  }
+  event.focus = focus;
+  event.has_moved_focus = event.has_moved_focus || !(focus == before);
+  const sim::BlockRun* run = block(focus.block);
+  event.has_block = run != nullptr;
+  event.pc = run != nullptr && run->warp(focus.warp).status != sim::WarpStatus::kDone
+                 ? run->warp(focus.warp).pc
+                 : kNoPc;
+  event.cycle = shown_cycle();
+  event.position = position();
+  std::sort(event.ids.begin(), event.ids.end());
+  event.ids.erase(std::unique(event.ids.begin(), event.ids.end()), event.ids.end());
+  if (!must_stop && !engine->is_finished()) {
+    mark_seen();
+  }
+  for (const int id : event.ids) {
+    const StopPoint* point = stops.find(id);
+    if (point != nullptr && point->is_temporary) {
+      stops.erase(id);
+    }
+  }
+  goal = {};
+  last = event;
+  return last;
+}
+
+// ---------------------------------------------------------------- goals
+
+void Session::Impl::move_to_living_block() {
+  if (focus.block < launch->blocks_started() && block(focus.block) == nullptr) {
+    for (uint32_t place = 0; place < engine->place_count(); ++place) {
+      const sim::BlockRun* other = engine->block_at(place);
+      if (other != nullptr && !other->is_done()) {
+        focus = {other->index(), 0, 0};
+        event.focus = focus;
+        event.has_moved_focus = true;
+        return;
+      }
+    }
+    if (launch->has_next_block()) {
+      focus = {launch->blocks_started(), 0, 0};
+      event.focus = focus;
+      event.has_moved_focus = true;
+    }
+  }
+}
+
+void Session::Impl::set_goal(const Until& until) {
+  goal = until;
+  if (is_tracing) {
+    move_to_living_block();
+  }
+  goal_block = focus.block;
+  goal_warp = focus.warp;
+  steps_left = until.count;
+  start_issued.clear();
+  start_pc = kNoPc;
+  start_depth = 0;
+  is_goal_pc.assign(program->insns().size(), 0);
+  const sim::BlockRun* run = block(goal_block);
+  if (run != nullptr) {
+    for (uint32_t w = 0; w < run->warp_count(); ++w) {
+      start_issued.push_back(run->warp(w).issued);
+    }
+    const sim::WarpState& warp = run->warp(goal_warp);
+    start_pc = warp.pc;
+    start_depth = warp.call_depth;
+  }
+  for (const uint32_t pc : until.pcs) {
+    if (pc < is_goal_pc.size()) {
+      is_goal_pc[pc] = 1;
+    }
+  }
+  if (goal.kind == Until::Kind::kPosition) {
+    end_position = goal.count;
+  }
+  if ((goal.kind == Until::Kind::kStep || goal.kind == Until::Kind::kStepWarp ||
+       goal.kind == Until::Kind::kNext) &&
+      steps_left == 0) {
+    has_arrived = true;
+    end_position = position();
+  }
+  aim_step();
+}
+
+/// Sets what the step's warps must have issued. A step over a call has no targets.
+void Session::Impl::aim_step() {
+  targets.clear();
+  const sim::BlockRun* run = block(goal_block);
+  if (run == nullptr) {
+    return;
+  }
+  const sim::WarpState& own = run->warp(goal_warp);
+  if (goal.kind == Until::Kind::kNext) {
+    start_pc = own.pc;
+    start_depth = own.call_depth;
+  }
+  targets.assign(run->warp_count(), 0);
+  if (goal.kind == Until::Kind::kStepWarp) {
+    targets[goal_warp] = own.issued + 1;
+    return;
+  }
+  uint64_t least = UINT64_MAX;
+  for (uint32_t w = 0; w < run->warp_count(); ++w) {
+    if (run->is_ready(w)) {
+      least = std::min(least, run->warp(w).issued);
+    }
+  }
+  for (uint32_t w = 0; w < run->warp_count(); ++w) {
+    targets[w] = run->is_ready(w) ? least + 1 : 0;
+  }
+}
+
+bool Session::Impl::is_step_done(const sim::BlockRun& run) const {
+  const bool is_one_warp = goal.kind == Until::Kind::kStepWarp;
+  for (uint32_t w = 0; w < run.warp_count(); ++w) {
+    const sim::WarpState& warp = run.warp(w);
+    if (is_one_warp && w != goal_warp) {
+      continue;
+    }
+    const uint64_t target = targets.empty() ? 1 : targets[w];
+    if (warp.status == sim::WarpStatus::kDone || warp.issued >= target) {
+      continue;
+    }
+    if (is_one_warp || warp.status == sim::WarpStatus::kReady) {
+      return false;
+    }
+  }
+  return true;
+}
+
+void Session::Impl::check_goal(const sim::BlockRun& run, uint32_t w) {
+  const sim::WarpState& own = run.warp(goal_warp);
+  const bool is_done = own.status == sim::WarpStatus::kDone;
+  switch (goal.kind) {
+  case Until::Kind::kNext:
+    if (start_pc != kNoPc && start_pc < program->insns().size() && !is_done &&
+        program->at(start_pc).insn.desc->has(isa::kCall) &&
+        !(own.call_depth <= start_depth && own.pc == start_pc + 1)) {
+      return;
+    }
+    [[fallthrough]];
+  case Until::Kind::kStep:
+  case Until::Kind::kStepWarp:
+    if (is_step_done(run)) {
+      if (--steps_left == 0 || run.is_done()) {
+        arrive();
+      } else {
+        aim_step();
+      }
+    }
+    return;
+  case Until::Kind::kFinish:
+    if (start_depth == 0 ? run.is_done() : w == goal_warp && own.call_depth < start_depth) {
+      arrive();
+    }
+    return;
+  case Until::Kind::kLine:
+    if (w == goal_warp && (is_done || own.call_depth < start_depth ||
+                           (own.call_depth == start_depth && own.pc > start_pc))) {
+      arrive();
+    }
+    return;
+  default:
+    return;
+  }
+}
+
+// ---------------------------------------------------------------- the gate
+
+bool Session::Impl::may_issue(const sim::BlockRun& run, uint32_t warp, uint64_t cycle) {
+  issue_position = position();
+  pending_cycle = cycle;
+  if (is_scanning) {
+    if (are_stops_on) {
+      (void)check_breaks(run, warp);
+    }
+    return true;
+  }
+  is_pending_known = true;
+  if (goal.kind == Until::Kind::kStart ||
+      (goal.kind == Until::Kind::kCycle && cycle >= goal.count)) {
+    if (goal.kind == Until::Kind::kStart && event.position == 0 && position() == 0) {
+      event.focus = {run.index(), warp, 0};
+    }
+    arrive();
+    return false;
+  }
+  if (goal.kind == Until::Kind::kLocation && run.index() == goal_block) {
+    const uint32_t pc = run.warp(warp).pc;
+    const bool is_there =
+        is_goal_pc[pc] != 0 ||
+        (pc + 1 < is_goal_pc.size() && is_goal_pc[pc + 1] != 0 && engine->model() != nullptr &&
+         engine->model()->is_fused_with_previous(pc + 1));
+    if (is_there && !(warp < start_issued.size() && run.warp(warp).issued == start_issued[warp])) {
+      event.focus = {run.index(), warp, focus.warp == warp ? focus.lane : 0};
+      arrive();
+      return false;
+    }
+  }
+  if (are_stops_on) {
+    if (position() == 0 && !is_launch_seen) {
+      is_launch_seen = true;
+      const Focus where{run.index(), warp, 0};
+      catch_event(CatchKind::kLaunch, &where);
+      if (must_stop) {
+        return false;
+      }
+    }
+    if (check_breaks(run, warp)) {
+      return false;
+    }
+  }
+  is_pending_known = false;
+  return true;
+}
+
+void Session::Impl::issued(const sim::BlockRun& run, const sim::IssueRecord& record) {
+  if (is_watched()) {
+    check_watches(run, record);
+  }
+  if (run.index() == goal_block) {
+    if (is_tracing && open_trace) {
+      InsnTrace& insn = *open_trace;
+      insn.outcome = record.outcome;
+      insn.next_pc = record.next_pc;
+      insn.passed_over = record.passed_over;
+      insn.barrier_id = record.barrier_id;
+      insn.releases_barrier = record.releases_barrier;
+      insn.diverged = record.diverged;
+      insn.taken_mask = record.taken_mask;
+      insn.exited_mask = record.exited_mask;
+      if (record.copy != nullptr) {
+        insn.copy = *record.copy;
+      }
+      insn.l1.assign(record.l1.begin(), record.l1.begin() + record.l1_count);
+      if (record.addresses != nullptr && record.exec_mask != 0) {
+        insn.accesses_memory = true;
+        insn.space = record.space;
+        insn.access_bytes = record.access_bytes;
+        insn.element_bytes = record.element_bytes;
+        insn.reads_memory = record.reads_memory;
+        insn.writes_memory = record.writes_memory;
+        insn.is_atomic = record.is_atomic;
+        std::copy_n(record.addresses, isa::kWarpLanes, insn.addresses.begin());
+      }
+      for (OperandTrace& operand : insn.operands) {
+        if (operand.is_result) {
+          for (uint32_t i = 0; i < isa::kWarpLanes; ++i) {
+            const uint32_t lane = record.warp * isa::kWarpLanes + i;
+            operand.values[i] = operand.kind == isa::OperandKind::kReg32
+                                    ? run.reg32(operand.index, lane)
+                                : operand.kind == isa::OperandKind::kReg64
+                                    ? run.reg64(operand.index, lane)
+                                    : (run.pred(operand.index, lane) ? 1 : 0);
+          }
+        }
+      }
+      trace.insns.push_back(std::move(insn));
+      open_trace.reset();
+    }
+    check_goal(run, record.warp);
+  }
+  if (scan_undo && run.index() == goal_block) {
+    note_undo(run, record.warp);
+  }
+}
+
+bool Session::Impl::wants_stop() {
+  if (checks) {
+    check_findings();
+  }
+  return must_stop || has_arrived;
+}
+
+// ---------------------------------------------------------------- looking on
+
+sim::Wants Session::Impl::wants() const {
+  sim::Wants wants = sim::kWantsBlock;
+  if (is_tracing) {
+    wants |= sim::kWantsBefore | sim::kWantsCopy | sim::kWantsPrint;
+  }
+  if (is_watched()) {
+    wants |= sim::kWantsCopy;
+  }
+  if (catches_barrier) {
+    wants |= sim::kWantsBarrier;
+  }
+  return wants;
+}
+
+void Session::Impl::block_begin(const sim::BlockRun& run) {
+  constexpr size_t kKept = size_t{1} << 20;
+  if (core_of_block.size() < kKept) {
+    core_of_block[run.index()] = run.core();
+  }
+}
+
+void Session::Impl::block_end(const sim::BlockRun& run) {
+  for (auto& [id, blocks] : break_states) {
+    blocks.erase(run.index());
+  }
+}
+
+void Session::Impl::before_insn(const sim::EventSite& site, uint32_t active, uint32_t exec) {
+  if (!is_tracing || site.block.index() != goal_block) {
+    return;
+  }
+  if (trace.insns.size() >= options.trace_insns) {
+    ++trace.dropped;
+    open_trace.reset();
+    return;
+  }
+  InsnTrace insn;
+  insn.cycle = engine->model() != nullptr ? pending_cycle : site.block.warp(site.warp).issued;
+  insn.block = site.block.index();
+  insn.core = site.block.core();
+  insn.warp = site.warp;
+  insn.pc = site.pc;
+  insn.active_mask = active;
+  insn.exec_mask = exec;
+  insn.l1_offsets.fill(InsnTrace::kNotCached);
+  const isa::Insn& code = program->object().code[site.pc];
+  for (unsigned i = 0; i < code.operand_count; ++i) {
+    const isa::Operand& operand = code.operand(i);
+    const isa::OperandSpec& spec = isa::spec_of(code, i);
+    const bool is_register = operand.kind == isa::OperandKind::kReg32 ||
+                             operand.kind == isa::OperandKind::kReg64 ||
+                             operand.kind == isa::OperandKind::kPred;
+    if (!is_register) {
+      continue;
+    }
+    const unsigned count = spec.vector ? isa::vector_count(code) : 1;
+    for (unsigned element = 0; element < count; ++element) {
+      OperandTrace traced;
+      traced.operand = static_cast<uint8_t>(i);
+      traced.element = static_cast<uint8_t>(element);
+      traced.kind = operand.kind;
+      traced.index = operand.index + element;
+      traced.type = isa::operand_type(code, i);
+      for (const bool is_result : {false, true}) {
+        if (is_result ? !isa::writes(spec.role) : !isa::reads(spec.role)) {
+          continue;
+        }
+        traced.is_result = is_result;
+        for (uint32_t l = 0; l < isa::kWarpLanes && !is_result; ++l) {
+          const uint32_t lane = site.warp * isa::kWarpLanes + l;
+          traced.values[l] = operand.kind == isa::OperandKind::kReg32
+                                 ? site.block.reg32(traced.index, lane)
+                             : operand.kind == isa::OperandKind::kReg64
+                                 ? site.block.reg64(traced.index, lane)
+                                 : (site.block.pred(traced.index, lane) ? 1 : 0);
+        }
+        insn.operands.push_back(traced);
+      }
+    }
+  }
+  open_trace = std::move(insn);
+}
+
+void Session::Impl::barrier_release(const sim::BlockRun& run, unsigned /*id*/) {
+  if (are_stops_on && catches_barrier) {
+    const Focus where{
+        run.index(), run.index() == focus.block ? focus.warp : 0, focus.lane % isa::kWarpLanes};
+    catch_event(CatchKind::kBarrier, &where);
+  }
+}
+
+void Session::Impl::copy_complete(const sim::BlockRun& run,
+                                  const sim::CopyRecord& copy,
+                                  bool /*forced*/) {
+  if (is_tracing && run.index() == goal_block) {
+    if (open_trace) {
+      open_trace->moved.push_back(copy);
+    } else if (!trace.insns.empty()) {
+      trace.insns.back().moved.push_back(copy);
+    }
+  }
+  if (is_watched()) {
+    check_watch_copy(run, copy);
+  }
+}
+
+void Session::Impl::print_line(const sim::EventSite& site,
+                               unsigned /*lane*/,
+                               std::string_view line) {
+  if (is_tracing && open_trace && site.block.index() == goal_block) {
+    open_trace->prints.emplace_back(line);
+  }
+}
+
+/// Where in l1 the data cache keeps what was loaded: known only once the issue was booked.
+void Session::Impl::finish_trace() {
+  open_trace.reset();
+  if (engine->model() == nullptr) {
+    return;
+  }
+  const uint32_t line_bytes = machine.profile.l1.line_bytes;
+  for (InsnTrace& insn : trace.insns) {
+    const sim::CoreMemory* memory = engine->model()->core_memory(insn.core);
+    if (memory == nullptr || !insn.accesses_memory || insn.space != isa::Space::kHbm ||
+        line_bytes == 0) {
+      continue;
+    }
+    for (uint32_t lane = 0; lane < isa::kWarpLanes; ++lane) {
+      if ((insn.exec_mask >> lane & 1) != 0) {
+        const std::optional<uint32_t> slot =
+            memory->data_cache().find(insn.addresses[lane] / line_bytes);
+        if (slot) {
+          insn.l1_offsets[lane] = memory->cache_begin_bytes() + *slot * line_bytes +
+                                  static_cast<uint32_t>(insn.addresses[lane] % line_bytes);
+        }
+      }
+    }
+  }
+}
+
+} // namespace pto::dbg

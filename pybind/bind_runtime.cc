@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+// Devices, buffers, streams, launches and events.
+#include "pybind/bindings.h"
+
+#include <fmt/format.h>
+
+namespace pto::py {
+
+namespace {
+
+namespace pyb = pybind11;
+
+/// Each handle of the runtime with the device it belongs to, which waits need.
+struct PyBuffer {
+  rt::Device device;
+  rt::Buffer buffer;
+};
+struct PyStream {
+  rt::Device device;
+  rt::Stream stream;
+};
+struct PyEvent {
+  rt::Device device;
+  rt::Event event;
+};
+struct PyTicket {
+  rt::Device device;
+  rt::Ticket ticket;
+  std::shared_ptr<const sim::Program> program;
+};
+struct PyResult {
+  rt::LaunchResult result;
+  std::shared_ptr<const sim::Program> program;
+};
+
+/// Called by whoever waits: lets Ctrl-C through.
+void check_signals() {
+  const pyb::gil_scoped_acquire acquire;
+  if (PyErr_CheckSignals() != 0) {
+    throw pyb::error_already_set();
+  }
+}
+
+rt::Device open_device(const std::string& name,
+                       const std::string& profile,
+                       const isa::MachineProfile* machine,
+                       double noise,
+                       uint64_t noise_seed,
+                       unsigned host_threads) {
+  rt::DeviceOptions options;
+  options.profile = profile;
+  if (machine != nullptr) {
+    options.machine = *machine;
+  }
+  options.noise = noise;
+  options.noise_seed = noise_seed;
+  options.host_threads = host_threads;
+  options.on_wait = &check_signals;
+  return rt::Device::open(name, options);
+}
+
+/// An argument from Python: (Buffer, byte offset) or (bits, type name).
+rt::LaunchArgument to_argument(const pyb::handle& item) {
+  const auto pair = pyb::reinterpret_borrow<pyb::tuple>(item);
+  if (pyb::isinstance<PyBuffer>(pair[0])) {
+    return rt::LaunchArgument::pointer(pair[0].cast<const PyBuffer&>().buffer,
+                                       pair[1].cast<uint64_t>());
+  }
+  const auto type_name = pair[1].cast<std::string>();
+  const std::optional<isa::Type> type = isa::find_type(type_name);
+  if (!type) {
+    throw InputError(fmt::format("there is no type '{}'", type_name));
+  }
+  return rt::LaunchArgument::scalar(pair[0].cast<uint64_t>(), *type);
+}
+
+rt::LaunchOptions to_options(const pyb::dict& given) {
+  rt::LaunchOptions options;
+  std::string error;
+  const auto checks = sim::parse_checks(given["checks"].cast<std::string>(), error);
+  if (!checks) {
+    throw InputError(error);
+  }
+  options.checks = *checks;
+  const auto schedule = given["schedule"].cast<std::string>();
+  if (!schedule.empty()) {
+    options.schedule = sim::parse_schedule(schedule, error);
+    if (!options.schedule) {
+      throw InputError(error);
+    }
+  }
+  if (!given["timed"].is_none()) {
+    options.is_timed = given["timed"].cast<bool>();
+  }
+  options.record_timeline = given["timeline"].cast<bool>();
+  options.dynamic_l1_bytes = given["dynamic_l1"].cast<uint32_t>();
+  if (!given["max_instructions"].is_none()) {
+    options.max_insns = given["max_instructions"].cast<uint64_t>();
+  }
+  if (!given["max_cycles"].is_none()) {
+    options.max_cycles = given["max_cycles"].cast<uint64_t>();
+  }
+  options.launched_by = given["launched_by"].cast<std::string>();
+  return options;
+}
+
+PyTicket launch(rt::Device& device,
+                const ProgramHandle& program,
+                const Dim& grid,
+                const Dim& block,
+                const pyb::list& args,
+                const PyStream* stream,
+                const pyb::dict& options) {
+  rt::LaunchSpec spec{.program = program.program,
+                      .grid = to_dim3(grid),
+                      .block = to_dim3(block),
+                      .args = {},
+                      .options = to_options(options)};
+  for (const pyb::handle& item : args) {
+    spec.args.push_back(to_argument(item)); // `args` keeps the buffers alive
+  }
+  rt::Ticket ticket = waiting(device, [&] {
+    return stream == nullptr ? device.launch(spec) : device.launch(spec, stream->stream);
+  });
+  return {device, std::move(ticket), program.program};
+}
+
+void bind_device(pyb::module_& module) {
+  pyb::class_<rt::Device>(module, "Device")
+      .def(pyb::init(&open_device))
+      .def_property_readonly("name", [](const rt::Device& device) { return device.info().name; })
+      .def_property_readonly("kind", [](const rt::Device& device) { return device.info().kind; })
+      .def_property_readonly("description",
+                             [](const rt::Device& device) { return device.info().description; })
+      .def_property_readonly("is_emulated",
+                             [](const rt::Device& device) { return device.info().is_emulated; })
+      .def_property_readonly("profile", [](const rt::Device& device) { return device.profile(); })
+      .def("alloc",
+           [](rt::Device& device, uint64_t size_bytes, std::string name, std::string made_by) {
+             return PyBuffer{device, device.alloc(size_bytes, std::move(name), std::move(made_by))};
+           })
+      .def("launch", &launch)
+      .def("make_stream",
+           [](rt::Device& device) {
+             return PyStream{device, device.make_stream()};
+           })
+      .def("default_stream",
+           [](rt::Device& device) {
+             return PyStream{device, device.default_stream()};
+           })
+      .def("sync", [](rt::Device& device) { waiting(device, [&] { device.sync(); }); })
+      .def("interrupt", &rt::Device::interrupt)
+      .def("is_idle", &rt::Device::is_idle)
+      .def("wait_idle",
+           [](rt::Device& device, double seconds) {
+             return waiting(device, [&] { return device.wait_idle(seconds); });
+           })
+      .def("take_prints", &rt::Device::take_prints)
+      .def("usage", [](const rt::Device& device) {
+        const rt::Device::Usage usage = device.usage();
+        return std::make_pair(usage.bytes, usage.buffers);
+      });
+  module.def("waiting_threads", [] { return Unlocked::count().load(); });
+  module.def("probe_devices", [] {
+    pyb::list result;
+    for (const rt::DeviceProbe& probe : rt::probe_devices()) {
+      result.append(pyb::make_tuple(probe.name, probe.is_usable, probe.summary, probe.tried));
+    }
+    return result;
+  });
+}
+
+void bind_buffer(pyb::module_& module) {
+  pyb::class_<PyBuffer>(module, "Buffer")
+      .def_property_readonly("address", [](const PyBuffer& self) { return self.buffer.address(); })
+      .def_property_readonly("nbytes",
+                             [](const PyBuffer& self) { return self.buffer.size_bytes(); })
+      .def_property_readonly("name", [](const PyBuffer& self) { return self.buffer.name(); })
+      .def_property_readonly("is_freed",
+                             [](const PyBuffer& self) { return self.buffer.is_freed(); })
+      .def("free", [](PyBuffer& self, std::string where) { self.buffer.free(std::move(where)); })
+      .def("write",
+           [](PyBuffer& self, const pyb::buffer& from, uint64_t offset) {
+             const pyb::buffer_info info = from.request();
+             waiting(self.device, [&] { self.buffer.write(readable_bytes(info), offset); });
+           })
+      .def("read",
+           [](const PyBuffer& self, const pyb::buffer& to, uint64_t offset) {
+             const pyb::buffer_info info = to.request(true);
+             rt::Device device = self.device;
+             waiting(device, [&] { self.buffer.read(writable_bytes(info), offset); });
+           })
+      .def("wait", [](PyBuffer& self) { waiting(self.device, [&] { self.buffer.wait(); }); });
+}
+
+void bind_stream(pyb::module_& module) {
+  pyb::class_<PyStream>(module, "Stream")
+      .def("sync", [](PyStream& self) { waiting(self.device, [&] { self.stream.sync(); }); })
+      .def("is_idle", [](const PyStream& self) { return self.stream.is_idle(); })
+      .def("record",
+           [](PyStream& self) {
+             return PyEvent{self.device, self.stream.record()};
+           })
+      .def("wait", [](PyStream& self, const PyEvent& event) { self.stream.wait(event.event); });
+  pyb::class_<PyEvent>(module, "Event")
+      .def("is_done", [](const PyEvent& self) { return self.event.is_done(); })
+      .def("wait", [](PyEvent& self) { waiting(self.device, [&] { self.event.wait(); }); });
+}
+
+void bind_launch(pyb::module_& module) {
+  pyb::class_<PyTicket>(module, "Ticket")
+      .def("is_done", [](const PyTicket& self) { return self.ticket.is_done(); })
+      .def("wait", [](PyTicket& self) { waiting(self.device, [&] { self.ticket.wait(); }); })
+      .def("result", [](PyTicket& self) {
+        return PyResult{waiting(self.device, [&] { return self.ticket.result(); }), self.program};
+      });
+  pyb::class_<PyResult>(module, "LaunchResult")
+      .def_property_readonly(
+          "status", [](const PyResult& self) { return std::string(name(self.result.run.status)); })
+      .def_property_readonly("cycles", [](const PyResult& self) { return self.result.cycles; })
+      .def_property_readonly("microseconds",
+                             [](const PyResult& self) { return self.result.microseconds; })
+      .def_property_readonly("is_timed",
+                             [](const PyResult& self) { return self.result.timed.has_value(); })
+      .def_property_readonly("warp_instructions",
+                             [](const PyResult& self) { return self.result.run.counts.warp_insns; })
+      .def_property_readonly("lane_instructions",
+                             [](const PyResult& self) { return self.result.run.counts.lane_insns; })
+      .def("findings",
+           [](const PyResult& self) {
+             pyb::list result;
+             for (const sim::Finding& finding : self.result.findings) {
+               result.append(finding_dict(finding, *self.program));
+             }
+             return result;
+           })
+      .def("prints",
+           [](const PyResult& self) {
+             std::vector<std::string> lines;
+             for (const sim::PrintLine& line : self.result.run.prints) {
+               lines.push_back(line.text);
+             }
+             return lines;
+           })
+      .def("timeline",
+           [](const PyResult& self) {
+             return self.result.timed ? timeline_list(self.result.timed->timeline, *self.program)
+                                      : pyb::list();
+           })
+      .def("counters", [](const PyResult& self) {
+        return self.result.timed ? counters_dict(*self.result.timed, *self.program) : pyb::dict();
+      });
+}
+
+} // namespace
+
+void bind_runtime(pyb::module_& module) {
+  bind_device(module);
+  bind_buffer(module);
+  bind_stream(module);
+  bind_launch(module);
+}
+
+} // namespace pto::py

@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Launching kernels."""
+from __future__ import annotations
+
+from typing import Any, Union
+
+from pypto import _pypto
+from pypto.device import Device, Stream, current_device
+from pypto.errors import WrongDeviceError
+from pypto.findings import Finding, make_findings
+from pypto.place import caller
+from pypto.programs import Compiled, program_of
+from pypto.timeline import Timeline, make_timeline, stage_finder
+
+Dim = Union[int, tuple[int, ...]]
+
+DEFAULT_GRID = (1, 1, 1)
+DEFAULT_BLOCK = (256, 1, 1)
+
+
+class Launch:
+    """A launch that was made; returned by `launch`.
+
+    Attributes and methods that say what came of it wait until it is done.
+    """
+
+    def __init__(self, device: Device, ticket: _pypto.Ticket, program: _pypto.Program, compiled: Compiled):
+        self.device = device
+        self.kernel = compiled.name
+        self._ticket = ticket
+        self._program = program
+        self._stages = getattr(compiled, "stages", None)
+        self._result: Any = None
+
+    @property
+    def is_done(self) -> bool:
+        """True once the kernel has ended; does not wait."""
+        return self._ticket.is_done()
+
+    def wait(self) -> "Launch":
+        """Until the kernel has ended. Raises KernelError if it failed and nobody was told yet."""
+        try:
+            self._ticket.wait()
+        finally:
+            self.device._show_prints()
+        return self
+
+    @property
+    def _outcome(self) -> Any:
+        if self._result is None:
+            self._result = self._ticket.result()
+            self.device._show_prints()
+        return self._result
+
+    @property
+    def status(self) -> str:
+        """"completed", "fault", "deadlock", "limit" or "interrupted"."""
+        return self._outcome.status
+
+    @property
+    def cycles(self) -> float:
+        """What the device's clock says, noise included; 0 where nothing was timed."""
+        return self._outcome.cycles
+
+    @property
+    def microseconds(self) -> float:
+        """The same in microseconds."""
+        return self._outcome.microseconds
+
+    @property
+    def warp_instructions(self) -> int:
+        """Instructions that warps issued."""
+        return self._outcome.warp_instructions
+
+    def checks(self) -> list[Finding]:
+        """What the checks that the launch was made with have found, early frees included."""
+        return make_findings(self._outcome.findings())
+
+    def timeline(self) -> Timeline:
+        """The timeline of a launch made with `timeline=True`; empty without."""
+        return make_timeline(self._outcome.timeline(), stage_finder(self._program, self._stages))
+
+    def counters(self) -> dict[str, Any]:
+        """Cycles, stalls by reason, bytes and per-instruction counts of a timed launch; else empty."""
+        return self._outcome.counters()
+
+    def __repr__(self) -> str:
+        state = self.status if self.is_done else "running"
+        return f"<pypto.Launch of {self.kernel} on {self.device.name}: {state}>"
+
+
+def launch(
+    kernel: Any,
+    grid: Dim = DEFAULT_GRID,
+    block: Dim = DEFAULT_BLOCK,
+    args: tuple[Any, ...] = (),
+    stream: Stream | None = None,
+    *,
+    checks: str | None = None,
+    schedule: str = "",
+    timed: bool | None = None,
+    timeline: bool = False,
+    dynamic_l1: int = 0,
+    max_instructions: int | None = None,
+    max_cycles: int | None = None,
+) -> Launch:
+    """Launches a kernel asynchronously on the device of its tensors (the current one without any).
+
+    kernel: a `@pypto.kernel` function, or what `load_kernel` and `assemble` return.
+    grid, block: blocks and lanes, up to three extents each.
+    args: tensors and numbers, one a parameter.
+    stream: order relative to other launches; default the device's own.
+    checks: "mem,race,init,sync,nan" or "all"; findings are in `Launch.checks()`. Default the device's.
+    schedule: an order of execution ("lockstep", "greedy", "random:7"): results of kernels without races
+        do not depend on it. timed: with the timing model or without; default as the device does.
+    timeline: keep the timeline of a timed launch.
+    dynamic_l1: bytes of scratchpad behind the kernel's own.
+    max_instructions, max_cycles: limits after which the launch ends with KernelError.
+
+    Raises TypeError and CompileError for arguments that the kernel does not take, LaunchError for what
+    does not fit the machine, FreedTensorError, WrongDeviceError. A kernel that fails raises KernelError
+    where the host next waits for it: `sync()`, `Launch.wait()`, a copy of one of its tensors.
+    """
+    args = _as_args(args)
+    compiled = _compile(kernel, args)
+    bound = compiled.bind(args)
+    device = _device_of(bound, stream)
+    program = program_of(compiled)
+    ticket = device._impl.launch(
+        program,
+        as_dim("grid", grid),
+        as_dim("block", block),
+        raw_arguments(bound),
+        None if stream is None else stream._impl,
+        {
+            "checks": device.checks if checks is None else checks,
+            "schedule": schedule,
+            "timed": timed if not timeline else True,
+            "timeline": timeline,
+            "dynamic_l1": dynamic_l1,
+            "max_instructions": max_instructions,
+            "max_cycles": max_cycles,
+            "launched_by": caller(),
+        },
+    )
+    return Launch(device, ticket, program, compiled)
+
+
+def as_dim(name: str, value: Dim) -> list[int]:
+    """Three extents."""
+    try:
+        extents = [value.__index__()] if hasattr(value, "__index__") else [n.__index__() for n in value]
+    except (AttributeError, TypeError):
+        raise TypeError(f"{name} is {value!r}; expected an integer or up to three of them") from None
+    if not 1 <= len(extents) <= 3:
+        raise ValueError(f"{name} is {value!r}, with {len(extents)} extents; expected one to three")
+    for extent in extents:
+        if not 0 < extent < 2**32:
+            raise ValueError(f"{name} is {value!r}; each extent must be from 1 to {2**32 - 1}")
+    return extents + [1] * (3 - len(extents))
+
+
+def raw_arguments(bound: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    """Arguments for the module: (buffer, offset) or (bits, type name)."""
+    return [(item[1]._buffer, 0) if item[0] == "tensor" else (item[1], item[2]) for item in bound]
+
+
+def _as_args(args: Any) -> tuple[Any, ...]:
+    if not isinstance(args, (tuple, list)):
+        raise TypeError(f"args is {type(args).__name__}; expected a tuple of the kernel's arguments")
+    return tuple(args)
+
+
+def _compile(kernel: Any, args: tuple[Any, ...]) -> Any:
+    if not hasattr(kernel, "compile") or isinstance(kernel, type):
+        name = getattr(kernel, "__name__", type(kernel).__name__)
+        hint = "; decorate the function with @pypto.kernel" if callable(kernel) else ""
+        raise TypeError(f"{name} is no kernel: expected a @pypto.kernel function or load_kernel()'s result{hint}")
+    return kernel.compile(args)
+
+
+def _device_of(bound: list[tuple[Any, ...]], stream: Stream | None) -> Device:
+    device = None if stream is None else stream.device
+    for item in bound:
+        if item[0] != "tensor":
+            continue
+        if device is None:
+            device = item[1].device
+        elif item[1].device is not device:
+            raise WrongDeviceError(
+                f"tensor {item[1].name} is on device {item[1].device.name}, the launch on {device.name}: copy it there"
+            )
+    return device if device is not None else current_device()
