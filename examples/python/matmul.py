@@ -18,12 +18,11 @@ def make_matmul(depth):
     def matmul(a, b, c, m, n, k):
         row, col = pto.get_block_id(1) * TILE, pto.get_block_id(0) * TILE
         rows, cols = min(m - row, TILE), min(n - col, TILE)
-        c_tile = pto.tile(TILE, TILE)
-        pto.fill(c_tile, 0)
+        c_tile = pto.alloc_local(TILE * TILE)
         with pto.pipeline(depth=depth) as pl:
             with pl.stage("load"):
-                a_tile = pto.tile(TILE, TILE)
-                b_tile = pto.tile(TILE, TILE)
+                a_tile = pto.alloc_local(TILE * TILE)
+                b_tile = pto.alloc_local(TILE * TILE)
                 some = min(k - pl.index, TILE)
                 pto.async_load(a_tile, a + (row * k + pl.index), rows, some * 4, k * 4, TILE * 4)
                 pto.async_load(b_tile, b + (pl.index * n + col), some, cols * 4, n * 4, TILE * 4)

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import functools
 import inspect
+import linecache
 import os
+import re
 import subprocess
 import tempfile
 import threading
@@ -79,7 +81,10 @@ class Compiled:
         """The assembled object (`.ptobj`)."""
         with self._lock:
             if self._object is None:
-                self._object = _assemble(self.text, f"<kernel {self.name}>")
+                try:
+                    self._object = _assemble(self.text, f"<kernel {self.name}>")
+                except ValueError as error:
+                    raise _at_python_line(self.text, str(error)) from None
             return self._object
 
     def bind(self, args: tuple[Any, ...]) -> list[tuple]:
@@ -482,8 +487,6 @@ def _python_line(file: str, line: int, source: Source) -> str:
     row = line - source.first_line
     if file == source.file and 0 <= row < len(source.lines):
         return source.lines[row].strip()
-    import linecache
-
     return linecache.getline(file, line).strip()
 
 
@@ -494,11 +497,30 @@ def _assemble(text: str, name: str) -> bytes:
     return _run_ptoas(["-q"], text)
 
 
+def _at_python_line(text: str, message: str) -> CompileError:
+    """What the assembler refuses, said of the Python line that it came from."""
+    found = re.search(r":(\d+):\d+: error: (.*)", message)
+    if found is None:
+        return CompileError(message)
+    number, reason = int(found[1]), found[2]
+    lines = text.splitlines()
+    insn = lines[number - 1].strip() if number <= len(lines) else ""
+    for line in reversed(lines[:number]):
+        place = re.match(r'\.loc "(.*)" (\d+) (\d+)$', line)
+        if place:
+            file, row, column = place[1], int(place[2]), int(place[3])
+            source = linecache.getline(file, row)
+            return CompileError(reason, file, row, column, source, 1, f"it became `{insn}`")
+    return CompileError(f"{reason} (`{insn}`)")
+
+
 def _run_ptoas(options: list[str], text: str) -> bytes:
-    with tempfile.NamedTemporaryFile(suffix=".ptobj") as file:
-        command = [ptoas(), *options, "-", "-o", file.name]
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "kernel.ptobj")
+        command = [ptoas(), *options, "-", "-o", path]
         done = subprocess.run(command, input=text.encode(), capture_output=True)
         if done.returncode != 0:
             raise ValueError(done.stderr.decode())
-        return file.read()
+        with open(path, "rb") as file:
+            return file.read()
 

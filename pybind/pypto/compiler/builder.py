@@ -558,6 +558,8 @@ class Builder:
                 for inner, item in zip(carried[1], entity.items):
                     self.complete(loop, name, inner, item, edge)
                 return
+        elif isinstance(carried[1], Conflict):
+            return  # unusable in the loop until it is set, whatever comes round
         elif entity is not None and (entity is carried[1] or _same(carried[1], entity)):
             return
         now = "not known" if entity is None else _kind(entity)

@@ -47,6 +47,7 @@ class Arguments:
     def __init__(self, calls: "Calls", node: ast.Call, name: str) -> None:
         self.calls = calls
         self.name = name
+        self.shown = ""  # how the call is written, for messages
         self.positional: list[tuple[ast.expr, Any]] = []
         self.named: dict[str, tuple[ast.expr, Any]] = {}
         for argument in node.args:
@@ -65,11 +66,12 @@ class Arguments:
     def bind(self, names: list[str], required: int) -> dict[str, tuple[ast.expr, Any]]:
         """By name; an error for too many, too few, unknown or doubled ones."""
         calls = self.calls
+        usage = self.shown or f"{self.name}({', '.join(names)})"
         if len(self.positional) > len(names):
             node = self.positional[len(names)][0]
             raise calls.error(
                 f"{self.name} takes {_count(len(names), 'argument')}, {len(self.positional)} are given",
-                f"it is {self.name}({', '.join(names)})",
+                f"it is {usage}",
                 node,
             )
         bound = dict(zip(names, self.positional))
@@ -78,7 +80,7 @@ class Arguments:
                 near = difflib.get_close_matches(name, names, 1)
                 raise calls.error(
                     f"{self.name} has no argument {name}",
-                    f"did you mean {near[0]}?" if near else f"it is {self.name}({', '.join(names)})",
+                    f"did you mean {near[0]}?" if near else f"it is {usage}",
                     pair[0],
                 )
             if name in bound:
@@ -88,7 +90,7 @@ class Arguments:
         if missing:
             raise calls.error(
                 f"{self.name} needs {_count(len(missing), 'more argument')}: {', '.join(missing)}",
-                f"it is {self.name}({', '.join(names)})",
+                f"it is {usage}",
             )
         return bound
 
@@ -155,6 +157,8 @@ class Calls(Expressions):
                     raise self.error(f"{name}: {error}") from None
             if function in (min, max) and len(flat) >= 2:
                 return self.fold_pairs(name, flat)
+            if function in (min, max):
+                raise self.error(f"{name} needs two or more numbers, or a tuple of them")
             if function is sum and flat:
                 total = flat[0]
                 for item in flat[1:]:
@@ -276,6 +280,7 @@ class Calls(Expressions):
 
     def instruction(self, function: Instruction, node: ast.Call) -> Any:
         arguments = Arguments(self, node, function.__name__)
+        arguments.shown = f"{function.__name__}{function.__signature__}"
         if self.block is None:
             raise self.error("no lane comes here")
         if function.handler:
@@ -339,6 +344,8 @@ class Calls(Expressions):
         value = entity.value if isinstance(entity, Host) else entity
         if isinstance(value, DType):
             return value
+        if value in (int, float):
+            return types.s32 if value is int else types.f32
         try:
             return types.from_numpy_dtype(value)
         except TypeError:
@@ -567,12 +574,14 @@ class Calls(Expressions):
         """A tile name or an address, as the operand allows."""
         if not isinstance(entity, Ptr):
             raise self.pointer_error(f"{what} is a pointer, not {describe(entity)}", entity, None)
+        if operand.may_be("tile") and entity.space == "l1" and entity.buffer and entity.is_start:
+            return entity.buffer.name
         if f"{entity.space}[" not in operand.accepts:
+            if entity.space == "l1" and operand.may_be("tile"):
+                raise self.error(f"{what} is a whole tile, not a place in one")
             wanted = "scratchpad (a tile or shared memory)" if "tile" in operand.accepts else "hbm (a tensor)"
             where = {"hbm": "hbm", "l1": "scratchpad", "const": "constants"}[entity.space]
             raise self.error(f"{what} must be in {wanted}; this pointer is in {where}")
-        if operand.may_be("tile") and entity.buffer is not None and entity.is_start:
-            return entity.buffer.name
         return self.address(entity)
 
     # ------------------------------------------------------------ special ones
@@ -721,8 +730,6 @@ class Calls(Expressions):
             (operand, *pair) for operand, pair in zip(arguments_of(function.row.forms[0]), given)
         ]
         type_ = self._insn_type(function, operands, dtype)
-        if type_.is_int:
-            raise self.error("fma is for floats", "a * b + c of integers becomes MAD by itself")
         args = [
             self.arg(self.operand_value(self.need_scalar(e, "a number", n), type_, "an operand of fma"), type_)
             for n, e in given
@@ -827,7 +834,8 @@ class Calls(Expressions):
                 value = self.need_scalar(entity, f"{name} of mma", node)
                 args.append(self.count_operand(value, types.u32, f"{name} of mma"))
         op = f"mma.{tiles[0].elem.name}.{tiles[1].elem.name}"
-        if tiles[0].elem.name not in function.row.types or tiles[1].elem.name not in function.row.types2:
+        known = tiles[0].elem.name in function.row.types and tiles[1].elem.name in function.row.types2
+        if not known or tiles[0].elem.is_float != tiles[1].elem.is_float:
             raise self.error(
                 f"there is no mma of {tiles[1].elem.name} into {tiles[0].elem.name}",
                 "f32 from f32, f16, bf16; s32 from s8, u8",
@@ -851,7 +859,9 @@ class Calls(Expressions):
                         raise self.error("format specifications cannot be printed by a kernel", "", part)
                     value = self.evaluate(part.value)
                     text += self._directive(value, values, part.value)
-        elif isinstance(first, Host) and isinstance(first.value, str):
+        elif isinstance(first, Host) and isinstance(first.value, str) and (
+            "%" in first.value or len(pairs) == 1
+        ):
             text = first.value
             values = [self._printable(value, n) for n, value in pairs[1:]]
             pairs = pairs[:1]
@@ -875,7 +885,11 @@ class Calls(Expressions):
                 raise self.error(f"%{directive[:1]} prints an integer, not {value.type.name}", "use %f", node)
             if isinstance(value, Const):
                 value = self.to_type(value, value.type or self.common_type([value]))
-            args.append(self.arg(value, value.type))
+            is_float = isinstance(value, Const) and value.type.is_float
+            arg = hex(value.type.pack(value.value)) if is_float else self.arg(value, value.type)
+            if isinstance(arg, str) and value.type.bits == 64:  # of these PRINT reads registers only
+                arg = self.pure("mov.b64", "d", [arg])[0]
+            args.append(arg)
         self.effect("print", args)
         return Host(None)
 

@@ -27,6 +27,7 @@ from pypto.compiler.ir import (
     constant_of,
 )
 from pypto.errors import CompileError
+from pypto.instructions import INSTRUCTIONS
 from pypto.types import PRED, DType
 
 _HOST_OPERATORS = {
@@ -115,6 +116,8 @@ class Expressions(Builder):
             import difflib
 
             near = difflib.get_close_matches(name, [*self.env, *self.source.visible_names()], 1)
+            if name in INSTRUCTIONS:
+                near = [f"pto.{name}"]
             raise self.error(
                 f"the name {name} is not defined", f"did you mean {near[0]}?" if near else ""
             )
