@@ -70,6 +70,13 @@ class DType:
             value -= 1 << self.bits
         return value
 
+    def round(self, value: float) -> float:
+        """The nearest value of this float type, as a Python float."""
+        bits = self.pack(value)
+        if self is bf16:
+            return float(np.uint32(bits << 16).view(np.float32))
+        return float(np.array(bits, f"u{self.size}").view(self.numpy())[()])
+
     def numpy(self) -> np.dtype:
         """The numpy type with the same bits; bf16 and f16x2 have none and give unsigned integers."""
         return np.dtype(_NUMPY_NAMES[self.name])

@@ -23,7 +23,7 @@ import numpy as np
 import pypto
 from pypto import types as pt
 
-LANES = 40
+LANES = 35  # a warp and a bit
 WIDTH = 16  # elements of `mem` of each lane
 
 # ---------------------------------------------------------------- numbers of the reference

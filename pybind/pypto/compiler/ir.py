@@ -221,7 +221,7 @@ class Const:
     __slots__ = ("value", "type")
 
     def __init__(self, value: Any, type: DType | None = None) -> None:
-        self.value = value
+        self.value = type.round(value) if type is not None and type.is_float else value
         self.type = type
 
     def same(self, other: Any) -> bool:

@@ -410,7 +410,7 @@ class Pipelines(Calls):
                 self._bind(slots[slot], index, events[slot])
                 touched = False
                 for stage in late:
-                    self._wait_for_stores(stage, late, events[slot])
+                    self._wait_for_stores(stage, late, events[slot], self.compare("gt", base, start))
                     self._lower_stage(stage, order, stage.lanes or touched)
                     touched = stage.lanes
                 self._forget(order)
@@ -495,14 +495,26 @@ class Pipelines(Calls):
         for name in (_INDEX, *(n for s in order for n in s.buffers)):
             self.env.pop(name, None)
 
-    def _wait_for_stores(self, stage: Stage, late: list[Stage], events: dict[str, int]) -> None:
+    def _wait_for_stores(
+        self, stage: Stage, late: list[Stage], events: dict[str, int], is_reused: Any
+    ) -> None:
         """Before a slot's buffer is written again, the copy out of it must be over."""
-        for other in late:
-            if not other.stores:
-                continue
-            shared = [n for n in other.reads if n in stage.buffers and other is not stage]
-            if shared and other.name in events:
-                self.effect("wait", [f"e{events[other.name]}"], lane_scoped=False)
+        wanted = [
+            events[other.name]
+            for other in late
+            if other.stores and other is not stage and any(n in stage.buffers for n in other.reads)
+        ]
+        if not wanted or (isinstance(is_reused, Const) and not is_reused.value):
+            return
+        assert isinstance(is_reused, Value)  # the counter of a loop is no constant
+        again, fresh = Block("again"), Block("fresh")
+        outer = self.scope
+        self.branch(is_reused, again, fresh)  # the first time round nothing has been copied
+        self.place(again, outer)
+        for event in dict.fromkeys(wanted):
+            self.effect("wait", [f"e{event}"], lane_scoped=False)
+        self.jump(fresh)
+        self.place(fresh, outer)
 
     # ------------------------------------------------------------ what differs inside a stage
 

@@ -87,6 +87,7 @@ class Graph:
         self.adjacent = [0] * n
         self.parent = list(range(n))
         self.members = [1 << i for i in range(n)]
+        self.pressure = {"r": 0, "d": 0, "p": 0}  # most registers alive at once
         self._interfere(self._live_out())
         self.group = [reg.group for reg in self.regs]  # of each representative
         self.lane = [reg.lane for reg in self.regs]
@@ -144,6 +145,9 @@ class Graph:
 
     def _interfere(self, live_out: dict[int, int]) -> None:
         index, adjacent = self.index, self.adjacent
+        classes = {"r": 0, "d": 0, "p": 0}
+        for i, reg in enumerate(self.regs):
+            classes[reg.cls] |= 1 << i
         self.copies: list[tuple[int, int, int]] = []
         for block in self.program.blocks:
             live = live_out[id(block)]
@@ -156,6 +160,9 @@ class Graph:
                 for reg in insn.dsts:
                     written |= 1 << index[reg]
                 around = live | written
+                for cls in ("r", "d"):
+                    alive = (around & classes[cls]).bit_count()
+                    self.pressure[cls] = max(self.pressure[cls], alive)
                 around &= ~equal.get(position, 0)
                 if is_copy(insn):
                     self.copies.append((insn.loop_depth, index[insn.dsts[0]], index[insn.args[0]]))
@@ -164,9 +171,6 @@ class Graph:
                 live &= ~written
                 for reg in insn.reads():
                     live |= 1 << index[reg]
-        classes = {"r": 0, "d": 0, "p": 0}
-        for i, reg in enumerate(self.regs):
-            classes[reg.cls] |= 1 << i
         for i, reg in enumerate(self.regs):
             adjacent[i] &= classes[reg.cls] & ~(1 << i)
         for i in range(len(self.regs)):
@@ -250,8 +254,8 @@ class Graph:
                 colours = self._greedy(order, cls)
                 if best is None or _height(colours) < _height(best):
                     best = colours
-                if cls == "p" and _height(best) <= LIMITS["p"]:
-                    break
+                if _height(best) <= (LIMITS["p"] if cls == "p" else self.pressure[cls]):
+                    break  # as few as can be
             assert best is not None
             if _height(best) > LIMITS[cls]:
                 return allocation, cls
@@ -286,41 +290,39 @@ class Graph:
 
     def _greedy(self, order: list[int], cls: str) -> dict[int, int]:
         colours: dict[int, int] = {}
+        holders: list[int] = []  # for each colour the registers that have it
         turn = 0
+
+        def is_free(lane: int, colour: int) -> bool:
+            return colour >= len(holders) or not self.adjacent[lane] & holders[colour]
+
         for i in order:
             if i in colours:
                 continue
             lanes = [i]
             if self.group[i] is not None:
                 lanes = [self.find(self.index[reg]) for reg in self.group[i]]
-            taken = [self._taken(lane, colours) for lane in lanes]
             base = 0
             if cls == "p":  # in turn: a predicate that stays free a while can guard what follows
                 for k in range(LIMITS["p"]):
                     candidate = (turn + k) % LIMITS["p"]
-                    if candidate not in taken[0]:
+                    if is_free(i, candidate):
                         base = candidate
                         break
                 else:
                     base = LIMITS["p"]
-                    while base in taken[0]:
+                    while not is_free(i, base):
                         base += 1
                 turn = base + 1
             else:
-                while any(base + k in busy for k, busy in enumerate(taken)):
+                while not all(is_free(lane, base + k) for k, lane in enumerate(lanes)):
                     base += 1
             for k, lane in enumerate(lanes):
                 colours[lane] = base + k
+                while len(holders) <= base + k:
+                    holders.append(0)
+                holders[base + k] |= self.members[lane]
         return colours
-
-    def _taken(self, i: int, colours: dict[int, int]) -> set[int]:
-        taken = set()
-        mask = self.adjacent[i]
-        for j in _bits(mask):
-            colour = colours.get(self.find(j))
-            if colour is not None:
-                taken.add(colour)
-        return taken
 
 
 def _height(colours: dict[int, int]) -> int:

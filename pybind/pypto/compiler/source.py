@@ -114,6 +114,9 @@ class Source:
 
 def assigned_names(nodes: list[ast.stmt]) -> list[str]:
     """Names that the statements bind, in order of appearance; nested functions do not count."""
+    known = getattr(nodes[0], "pto_assigned", None) if nodes else None
+    if known is not None and known[0] is nodes:
+        return known[1]
     names: dict[str, None] = {}
 
     def visit(node: ast.AST) -> None:
@@ -126,4 +129,6 @@ def assigned_names(nodes: list[ast.stmt]) -> list[str]:
 
     for node in nodes:
         visit(node)
+    if nodes:
+        nodes[0].pto_assigned = (nodes, list(names))
     return list(names)
