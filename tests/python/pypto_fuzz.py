@@ -51,11 +51,11 @@ class Int:
 
 
 class Flt:
-    """A f32."""
+    """A f32 or f16."""
 
-    def __init__(self, value) -> None:
-        self.v = np.float32(value)
-        self.t = pt.f32
+    def __init__(self, value, t: pt.DType = pt.f32) -> None:
+        self.v = (np.float32 if t is pt.f32 else np.float16)(value)
+        self.t = t
 
     def __bool__(self) -> bool:
         return bool(self.v != 0)
@@ -71,7 +71,9 @@ def _operands(a, b):
     if isinstance(b, (bool, np.bool_)):
         b = Int(int(b), pt.s32)
     if isinstance(a, Flt) or isinstance(b, Flt) or isinstance(a, float) or isinstance(b, float):
-        return _float(a), _float(b)
+        kinds = {x.t for x in (a, b) if isinstance(x, Flt)}
+        t = pt.f16 if kinds == {pt.f16} else pt.f32
+        return _float(a, t), _float(b, t)
     if isinstance(a, int):
         return Int(a, b.t), b
     if isinstance(b, int):
@@ -84,12 +86,16 @@ def _operands(a, b):
     return Int(a.v, wide), Int(b.v, wide)
 
 
-def _float(x) -> Flt:
-    if isinstance(x, Flt):
-        return x
-    if isinstance(x, Int):
-        return Flt(np.float32(np.int64(x.v) if x.t is not pt.u64 else np.uint64(x.v)))
-    return Flt(np.float32(float(x)))
+def _float(x, t: pt.DType = pt.f32) -> Flt:
+    """x in a float type, rounded once."""
+    with np.errstate(all="ignore"):
+        if isinstance(x, Flt):
+            return x if x.t is t else Flt(x.v, t)
+        if isinstance(x, Int):
+            if t is pt.f16:  # numpy goes through a double, which is exact below 2^53 and huge beyond
+                return Flt(np.float16(float(x.v)), t)
+            return Flt(np.float32(np.int64(x.v) if x.t is not pt.u64 else np.uint64(x.v)))
+        return Flt(float(x), t)
 
 
 def _int_divide(a: Int, b: Int) -> Int:
@@ -104,20 +110,20 @@ def _arith(name):
             raise TypeError
         a, b = _operands(a, b)
         if isinstance(a, Flt):
-            x, y = a.v, b.v
+            x, y, t = a.v, b.v, a.t
             with np.errstate(all="ignore"):
                 if name == "add":
-                    return Flt(x + y)
+                    return Flt(x + y, t)
                 if name == "sub":
-                    return Flt(x - y)
+                    return Flt(x - y, t)
                 if name == "mul":
-                    return Flt(x * y)
+                    return Flt(x * y, t)
                 if name == "truediv":
-                    return Flt(x / y)
-                floor = np.float32(np.floor(x / y))
+                    return Flt(x / y, t)
+                floor = type(x)(np.floor(x / y))
                 if name == "floordiv":
-                    return Flt(floor)
-                return Flt(x - np.float32(floor * y))
+                    return Flt(floor, t)
+                return Flt(x - type(x)(floor * y), t)
         if name == "truediv":
             return op(_float(a), _float(b))
         if name == "floordiv":
@@ -172,8 +178,8 @@ Int.__rshift__ = lambda a, b: Int(a.v >> (int(b) % a.t.bits), a.t)
 Int.__neg__ = lambda a: Int(-a.v, a.t)
 Int.__invert__ = lambda a: Int(~a.v, a.t)
 Int.__abs__ = lambda a: Int(abs(a.v), a.t)
-Flt.__neg__ = lambda a: Flt(-a.v)
-Flt.__abs__ = lambda a: Flt(abs(a.v))
+Flt.__neg__ = lambda a: Flt(-a.v, a.t)
+Flt.__abs__ = lambda a: Flt(abs(a.v), a.t)
 
 
 def _to_int(x, t: pt.DType):
@@ -199,8 +205,8 @@ def _minmax(name):
         if x == y == 0:
             negative = [bool(np.signbit(v)) for v in (x, y)]
             pick = any(negative) if name == "min" else all(negative)
-            return Flt(-0.0 if pick else 0.0)
-        return Flt(min(x, y) if name == "min" else max(x, y))
+            return Flt(-0.0 if pick else 0.0, a.t)
+        return Flt(min(x, y) if name == "min" else max(x, y), a.t)
 
     return op
 
@@ -283,6 +289,8 @@ class LaneModule(python_types.ModuleType):
         self.s32 = lambda x: _to_int(x, pt.s32)
         self.u32 = lambda x: _to_int(x, pt.u32)
         self.s64 = lambda x: _to_int(x, pt.s64)
+        self.u64 = lambda x: _to_int(x, pt.u64)
+        self.f16 = lambda x: _float(x, pt.f16)
         self.f32 = _float
         self.fma = _fma
         self.sqrt = lambda x: Flt(_sqrt(_float(x).v))
@@ -326,7 +334,7 @@ class Generator:
         self.loops = 0
         self.loop_names = 0
         self.helpers: list[tuple[str, list[str], str]] = []
-        kinds = ["s32", "s32", "f32", "u32", "bool", "s64", "s32", "f32"]
+        kinds = ["s32", "s32", "f32", "u32", "bool", "s64", "s32", "f32", "u64", "f16", "weak", "ptr"]
         count = self.r.randint(3, 7)
         self.variables = {f"v{i}": k for i, k in enumerate(self.r.sample(kinds, count))}
         if "s32" not in self.variables.values():
@@ -382,14 +390,30 @@ class Generator:
             return f"lane % {r.randint(2, 5)} == {r.randint(0, 1)}"
         if kind == "s64":
             return f"pto.s64(pto.load(xi + lane)) * {r.randint(-9, 999999937)}"
+        if kind == "u64":
+            return f"pto.u64(pto.load(xu + lane)) * {r.randint(1, 2**33)}"
+        if kind == "f16":
+            return f"pto.f16({r.choice(['pto.load(xf + lane)', 'lane', '0.1', 'scale'])})"
+        if kind == "weak":
+            return str(r.randint(0, 3))
+        if kind == "ptr":
+            return self.pointer(0)
         source = {"s32": "xi", "f32": "xf", "u32": "xu"}[kind]
         choices = [f"pto.load({source} + lane)", f"pto.{kind}({self.constant(kind)})"]
         if kind == "s32":
             choices += ["pto.load(xb + lane) + 0", "lane * 3 - 40", "pto.s32(n)"]
         return r.choice(choices)
 
+    def pointer(self, depth: int) -> str:
+        """A place among the elements of `mem` that belong to the lane."""
+        return f"mem + lane * {WIDTH} + ({self.expr('s32', depth)}) % {WIDTH}"
+
     def constant(self, kind: str) -> str:
         r = self.r
+        if kind == "u64":
+            return str(r.choice([0, 1, 3, 2**32, 2**63 + 5, r.getrandbits(64)]))
+        if kind == "f16":
+            return repr(r.choice([0.0, 1.0, -1.5, 0.1, 1000.0, 65504.0, 6e-8]))
         if kind == "f32":
             return repr(r.choice([0.0, 1.0, -1.5, 0.1, 3.25, -100.0, 1e-3, 65536.0]))
         if kind == "u32":
@@ -407,13 +431,14 @@ class Generator:
         return getattr(self, f"expr_{kind}")(depth - 1)
 
     def leaf(self, kind: str) -> str:
-        names = [n for n, k in self.readable.items() if k == kind]
+        accepted = (kind, "weak") if kind == "s32" else (kind,)
+        names = [n for n, k in self.readable.items() if k in accepted]
         if names and self.r.random() < 0.75:
-            return self.r.choice(names)
+            name = self.r.choice(names)
+            return f"pto.s32({name})" if self.readable[name] == "weak" else name
         if kind == "bool":
             return self.comparison(0)
-        text = self.constant(kind)
-        return f"pto.{kind}({text})"
+        return f"pto.{kind}({self.constant(kind)})"
 
     def call(self, kind: str, depth: int) -> str | None:
         fitting = [h for h in self.helpers if h[2] == kind]
@@ -451,11 +476,14 @@ class Generator:
         if choice == 11:
             return r.choice([f"(-{e('s32', depth)})", f"(~{e('s32', depth)})", f"abs({e('s32', depth)})"])
         if choice == 12:
-            source = r.choice(["f32", "u32", "s64", "bool"])
+            source = r.choice(["f32", "u32", "s64", "bool", "u64", "f16"])
             return f"pto.s32({e(source, depth)})"
         if choice == 13:
             if "xi" not in self.scope_pointers():
                 return self.leaf("s32")
+            pointers = [n for n, k in self.readable.items() if k == "ptr"]
+            if pointers and r.random() < 0.6:
+                return f"pto.load({r.choice(pointers)})"
             where = f"({e('s32', depth)}) % {LANES}"
             return r.choice([f"pto.load(xi + {where})", f"pto.s32(pto.load(xb + {where}))"])
         if choice == 14:
@@ -500,6 +528,34 @@ class Generator:
             return f"({e('s64', depth)} {r.choice(['&', '|', '^'])} {e('s64', depth)})"
         return f"({e('s64', depth)} if {e('bool', depth)} else {e('s64', depth)})"
 
+    def expr_u64(self, depth: int) -> str:
+        r, e = self.r, self.expr
+        choice = r.randint(0, 5)
+        if choice <= 1:
+            return f"({e('u64', depth)} {r.choice(['+', '-', '*'])} {e(r.choice(['u64', 'u32']), depth)})"
+        if choice == 2:
+            divisor = str(r.choice([1, 3, 8, 10**10])) if r.random() < 0.6 else f"({e('u64', depth)} | 1)"
+            return f"({e('u64', depth)} {r.choice(['//', '%'])} {divisor})"
+        if choice == 3:
+            return f"pto.u64({e(r.choice(['s32', 'u32', 's64', 'f32']), depth)})"
+        if choice == 4:
+            return f"({e('u64', depth)} {r.choice(['&', '|', '^', '>>'])} {r.randint(0, 63)})"
+        return f"({e('u64', depth)} if {e('bool', depth)} else {e('u64', depth)})"
+
+    def expr_f16(self, depth: int) -> str:
+        r, e = self.r, self.expr
+        choice = r.randint(0, 6)
+        if choice <= 2:
+            right = r.choice([e("f16", depth), self.constant("f16"), e("s32", depth)])
+            return f"({e('f16', depth)} {r.choice(['+', '-', '*', '/'])} {right})"
+        if choice == 3:
+            return f"pto.f16({e(r.choice(['s32', 'f32', 'u32']), depth)})"
+        if choice == 4:
+            return f"{r.choice(['min', 'max'])}({e('f16', depth)}, {e('f16', depth)})"
+        if choice == 5:
+            return r.choice([f"(-{e('f16', depth)})", f"abs({e('f16', depth)})"])
+        return f"({e('f16', depth)} if {e('bool', depth)} else {e('f16', depth)})"
+
     def expr_f32(self, depth: int) -> str:
         r, e = self.r, self.expr
         choice = r.randint(0, 13)
@@ -509,7 +565,7 @@ class Generator:
             op = r.choice(["+", "-", "*", "/", "+", "*"])
             right = self.constant("f32") if r.random() < 0.3 else e("f32", depth)
             if r.random() < 0.2:
-                right = e(r.choice(["s32", "u32", "s64"]), depth)
+                right = e(r.choice(["s32", "u32", "s64", "u64", "f16"]), depth)
             return f"({e('f32', depth)} {op} {right})"
         if choice == 6:
             return f"({e('s32', depth)} / {e('s32', depth)})"
@@ -524,12 +580,12 @@ class Generator:
         if choice == 11:
             return r.choice([f"(-{e('f32', depth)})", f"abs({e('f32', depth)})", f"pto.floor({e('f32', depth)})"])
         if choice == 12:
-            return f"pto.f32({e(r.choice(['s32', 'u32', 's64', 'bool']), depth)})"
+            return f"pto.f32({e(r.choice(['s32', 'u32', 's64', 'bool', 'u64', 'f16']), depth)})"
         return f"pto.sqrt(abs({e('f32', depth)}))"
 
     def comparison(self, depth: int) -> str:
         r, e = self.r, self.expr
-        kind = r.choice(["s32", "s32", "f32", "u32", "s64"])
+        kind = r.choice(["s32", "s32", "f32", "u32", "s64", "u64", "f16"])
         op = r.choice(["<", "<=", ">", ">=", "==", "!="])
         if r.random() < 0.15:
             return f"({e(kind, depth)} {op} {e(kind, depth)} {r.choice(['<', '<='])} {e(kind, depth)})"
@@ -567,6 +623,12 @@ class Generator:
     def assign(self) -> None:
         name = self.r.choice(list(self.variables))
         kind = self.variables[name]
+        if kind == "weak":
+            self.line(f"{name} {self.r.choice(['+=', '-='])} {self.r.randint(0, 3)}")
+            return
+        if kind == "ptr":
+            self.line(f"{name} = {self.pointer(2)}")
+            return
         if kind in ("s32", "f32", "u32", "s64") and self.r.random() < 0.35:
             op = self.r.choice(["+=", "-=", "*="] if kind != "f32" else ["+=", "-=", "*=", "/="])
             self.line(f"{name} {op} {self.expr(kind, 2)}")
@@ -609,6 +671,9 @@ class Generator:
         if choice == 18:
             kind = r.choice(list(self.variables.values()))
             names = [n for n, k in self.variables.items() if k == kind]
+            if kind == "ptr" and self.r.random() < 0.5:
+                self.line(f"pto.store({r.choice(names)}, {self.expr('s32', 2)})")
+                return None
             a, b = r.choice(names), r.choice(names)
             if a != b:
                 self.line(f"{a}, {b} = {b}, {a}")
@@ -663,10 +728,12 @@ class Generator:
         self.loops -= 1
 
     def results(self) -> None:
-        places = {"s32": "oi", "f32": "of", "u32": "ou", "s64": "ol", "bool": "oi"}
+        places = {"f32": "of", "u32": "ou", "s64": "ol", "f16": "of", "u64": "ol"}
         for i, (name, kind) in enumerate(self.variables.items()):
-            value = f"pto.s32({name})" if kind == "bool" else name
-            self.line(f"pto.store({places[kind]} + (lane * 8 + {i}), {value})")
+            value = f"pto.load({name})" if kind == "ptr" else name
+            if kind in ("bool", "u64"):
+                value = f"pto.{'s32' if kind == 'bool' else 's64'}({name})"
+            self.line(f"pto.store({places.get(kind, 'oi')} + (lane * 8 + {i}), {value})")
 
 
 # ---------------------------------------------------------------- running
