@@ -33,6 +33,7 @@ void BlockContext::rebind() {
   gate_stopped_ = false;
   span_issued_ = 0;
   last_allocation_ = nullptr;
+  run_.launch_.observers().refresh_interests();
 }
 
 void BlockContext::bind_span(uint32_t first, uint32_t count) {
@@ -305,33 +306,95 @@ void BlockContext::run_span(uint64_t end) {
   flush();
 }
 
-void BlockContext::run_span_observed(uint64_t end) {
+isa::Outcome BlockContext::execute_span_observed(bool is_told) {
+  const uint32_t pc = pc_;
+  if (!is_told) {
+    return execute();
+  }
+  state_.counts.warp_insns += span_warps_;
+  ++span_issued_;
+  if (!set_active()) {
+    return isa::Outcome::kNext;
+  }
+  span_.block = &run_;
+  span_.decoded = insn_;
+  span_.pc = pc;
+  span_.first_warp = first_;
+  span_.warp_count = count_;
+  span_.exec_masks = active_;
+  span_.has_access = false;
+  const ObserverList& watching = observers();
+  watching.notify_insn(
+      kWantsSpan, pc, Interest::kSpan, [&](Observer& observer) { observer.before_span(span_); });
+  is_span_told_ = true;
+  const isa::Outcome outcome = insn_->exec(*this, insn_->insn);
+  is_span_told_ = false;
+  if (outcome == isa::Outcome::kNext) {
+    watching.notify_insn(
+        kWantsSpan, pc, Interest::kSpan, [&](Observer& observer) { observer.after_span(span_); });
+  }
+  return outcome;
+}
+
+bool BlockContext::execute_warps_observed() {
   const uint32_t first = first_;
   const uint32_t count = count_;
+  flush();
+  for (uint32_t w = first; w < first + count; ++w) {
+    if (state_.warps[w].status != WarpStatus::kReady) {
+      continue; // done
+    }
+    execute_recorded(w);
+    if (run_.fault_.has_value()) {
+      return false;
+    }
+  }
+  bind_span(first, count);
+  pcs_written_ = true;
+  return true;
+}
+
+// As run_span; insns that some observer wants by the warp are executed so.
+void BlockContext::run_span_observed(uint64_t end) {
+  is_recording_ = false;
+  pcs_written_ = false;
   while (true) {
+    insn_ = insns_ + pc_;
     const uint32_t issued_pc = pc_;
-    for (uint32_t w = first; w < first + count; ++w) {
-      if (state_.warps[w].status != WarpStatus::kReady) {
-        continue; // done
-      }
-      execute_recorded(w);
-      if (run_.fault_.has_value()) {
+    const Interest interest = observers().interest(pc_);
+    if (interest == Interest::kWarp) {
+      if (!execute_warps_observed()) {
         return;
       }
+    } else {
+      const isa::Outcome outcome = execute_span_observed(interest == Interest::kSpan);
+      if (outcome == isa::Outcome::kNext) {
+        ++pc_;
+      } else if (outcome != isa::Outcome::kControl) {
+        break;
+      }
+      if (!pcs_written_ && reaches_join()) {
+        settle_span();
+      }
     }
-    bind_span(first, count);
-    if (!regroup()) {
-      plan_meeting(insns_[issued_pc].join_pc);
-      return;
+    if (pcs_written_) {
+      flush();
+      if (!regroup()) {
+        plan_meeting(insns_[issued_pc].join_pc);
+        return;
+      }
+      pcs_written_ = false;
     }
     if (at_meeting()) {
+      flush();
       plan_meeting(isa::kNoReconvergence);
       return;
     }
     if (state_.counts.warp_insns >= end) {
-      return;
+      break;
     }
   }
+  flush();
 }
 
 const IssueRecord& BlockContext::step(uint32_t warp) {
@@ -379,12 +442,12 @@ const IssueRecord& BlockContext::execute_recorded(uint32_t warp) {
 
   const ObserverList& watching = observers();
   if (watching.wants(kWantsBefore)) {
-    watching.notify(kWantsBefore, [&](Observer& observer) {
+    watching.notify_insn(kWantsBefore, record.pc, Interest::kWarp, [&](Observer& observer) {
       observer.before_insn(site(warp), record.active_mask, record.exec_mask);
     });
   }
   is_recording_ = true;
-  const isa::Outcome outcome = execute();
+  const isa::Outcome outcome = execute_span_observed(watching.wants(kWantsSpan));
   is_recording_ = false;
   record.outcome = outcome;
   if (outcome == isa::Outcome::kNext) {
@@ -407,7 +470,9 @@ const IssueRecord& BlockContext::execute_recorded(uint32_t warp) {
     record.k = value(2);
   }
   if (outcome != isa::Outcome::kFault && watching.wants(kWantsIssue)) {
-    watching.notify(kWantsIssue, [&](Observer& observer) { observer.after_insn(run_, record); });
+    watching.notify_insn(kWantsIssue, record.pc, Interest::kWarp, [&](Observer& observer) {
+      observer.after_insn(run_, record);
+    });
   }
   return record;
 }

@@ -90,6 +90,10 @@ private:
   void measure_span();
   void run_span(uint64_t end);
   void run_span_observed(uint64_t end);
+  /// One insn of the whole span, told to observers by after_span if `is_told`.
+  isa::Outcome execute_span_observed(bool is_told);
+  /// Every warp of the span in turn. False after a fault.
+  bool execute_warps_observed();
   /// Executes insn_ at pc_ for the span; guard and scope applied. False: nothing to execute.
   bool set_active();
   isa::Outcome execute();
@@ -132,6 +136,7 @@ private:
     uint8_t* host = nullptr;    // of lane 0 (contiguous) or of address `origin`
     uint64_t origin = 0;        // addresses_[i] - origin is the offset from host
     bool is_scattered = false;  // over several allocations: pointers_[i]
+    uint64_t first_address = 0; // of lane 0 where contiguous
   };
   bool resolve(const isa::Operand& mem, AddressForm& form);
   void fill_addresses(const AddressForm& form);
@@ -157,7 +162,24 @@ private:
                      uint32_t count,
                      bool reads,
                      bool writes);
+  /// What after_span is told of an access whose lanes are proven.
+  void record_span_access(const isa::Operand& mem,
+                          const Lanes& lanes,
+                          uint32_t element_bytes,
+                          uint32_t count,
+                          bool reads,
+                          bool writes);
   uint8_t* lane_host(const Lanes& lanes, unsigned lane, uint32_t element_bytes) const;
+  // With incoherent data caches: what loads see instead of memory, what stores leave behind.
+  bool has_data_caches(const isa::Operand& mem) const {
+    return image_.data_caches != nullptr && mem.mem().space == isa::Space::kHbm;
+  }
+  void load_through_caches(const isa::Operand& mem,
+                           const isa::MemAccess& access,
+                           const isa::Operand& dst);
+  void store_through_caches(const isa::Operand& mem, uint32_t access_bytes, isa::CacheHint hint);
+  void atomic_through_caches(const isa::Operand& mem);
+  void control_caches(isa::CacheOp op, const isa::Operand* mem);
   uint64_t l1_offset(const isa::Operand& operand, uint64_t& limit, bool& ok);
   void move_copy(const CopyRecord& copy);
   isa::Outcome address_fault(isa::Space space, unsigned lane, uint32_t access_bytes);
@@ -199,6 +221,8 @@ private:
   IssueRecord record_;
   std::array<uint64_t, isa::kWarpLanes> record_addresses_{};
   CopyRecord record_copy_;
+  bool is_span_told_ = false; // span_ is for observers
+  SpanRecord span_;
 
   // Scratch for memory accesses and rare broadcasts.
   std::vector<uint64_t> addresses_;

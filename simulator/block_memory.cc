@@ -7,6 +7,7 @@
 // lie in one allocation that proves all, else each lane is looked up by itself. Nothing has moved
 // when a fault is found: the insn has no effect.
 #include "simulator/block_context.h"
+#include "simulator/incoherent_cache.h"
 
 #include <fmt/format.h>
 
@@ -187,10 +188,38 @@ bool BlockContext::plan_lanes(const isa::Operand& mem,
   if (count == 1 && form.is_uniform_base && form.index != nullptr &&
       (1u << form.scale_log2) == element_bytes &&
       try_contiguous(form, space, element_bytes, reads, writes, lanes)) {
+    if (is_span_told_) {
+      record_span_access(mem, lanes, element_bytes, count, reads, writes);
+    }
     return !gate_stopped_;
   }
   fill_addresses(form);
-  return plan_gather(space, element_bytes * count, reads, writes, lanes);
+  if (!plan_gather(space, element_bytes * count, reads, writes, lanes)) {
+    return false;
+  }
+  if (is_span_told_) {
+    record_span_access(mem, lanes, element_bytes, count, reads, writes);
+  }
+  return true;
+}
+
+void BlockContext::record_span_access(const isa::Operand& mem,
+                                      const Lanes& lanes,
+                                      uint32_t element_bytes,
+                                      uint32_t count,
+                                      bool reads,
+                                      bool writes) {
+  span_.has_access = true;
+  span_.is_contiguous = lanes.is_contiguous;
+  span_.first_address = lanes.first_address;
+  span_.addresses = addresses_.data();
+  span_.space = mem.mem().space;
+  span_.access_bytes = element_bytes * count;
+  span_.element_bytes = static_cast<uint8_t>(element_bytes);
+  span_.reads_memory = reads;
+  span_.writes_memory = writes;
+  span_.hint = isa::CacheHint::kCached;
+  span_.is_atomic = reads && writes;
 }
 
 bool BlockContext::try_contiguous(const AddressForm& form,
@@ -243,6 +272,7 @@ bool BlockContext::try_contiguous(const AddressForm& form,
     return true;
   }
   lanes.is_contiguous = true;
+  lanes.first_address = begin - uint64_t{low} * element_bytes;
   lanes.host = host - size_t{low} * element_bytes;
   return true;
 }
@@ -409,6 +439,11 @@ BlockContext::load(const isa::Operand& mem, const isa::MemAccess& access, const 
   if (!plan_lanes(mem, element_bytes, access.count, true, false, lanes)) {
     return Outcome::kFault;
   }
+  span_.hint = access.hint;
+  if (has_data_caches(mem) && access.hint == isa::CacheHint::kCached) {
+    load_through_caches(mem, access, dst);
+    return Outcome::kNext;
+  }
   with_element(access.type, [&](auto element, auto value) {
     using Element = decltype(element);
     using Value = decltype(value);
@@ -467,6 +502,7 @@ Outcome BlockContext::store(const isa::Operand& mem,
   if (!plan_lanes(mem, element_bytes, access.count, false, true, lanes)) {
     return Outcome::kFault;
   }
+  span_.hint = access.hint;
   with_element(access.type, [&](auto element, auto value) {
     using Element = decltype(element);
     using Value = decltype(value);
@@ -501,6 +537,9 @@ Outcome BlockContext::store(const isa::Operand& mem,
       });
     }
   });
+  if (has_data_caches(mem)) {
+    store_through_caches(mem, element_bytes * access.count, access.hint);
+  }
   return Outcome::kNext;
 }
 
@@ -519,6 +558,9 @@ Outcome BlockContext::atomic(const isa::Operand& mem,
   if (is_recording_) {
     record_.is_atomic = true;
     record_.is_result_read = has_result;
+  }
+  if (has_data_caches(mem)) {
+    atomic_through_caches(mem);
   }
   if (element_bytes == 8) {
     const uint64_t* first = source64(a);
@@ -548,7 +590,80 @@ Outcome BlockContext::atomic(const isa::Operand& mem,
   return Outcome::kNext;
 }
 
+// ---------------------------------------------------------------- incoherent data caches
+
+// Every lane's bytes come from the core's cache; memory was only asked whether they are there.
+void BlockContext::load_through_caches(const isa::Operand& mem,
+                                       const isa::MemAccess& access,
+                                       const isa::Operand& dst) {
+  AddressForm form;
+  resolve(mem, form);
+  fill_addresses(form);
+  with_element(access.type, [&](auto element, auto value) {
+    using Element = decltype(element);
+    using Value = decltype(value);
+    for_each_lane(active_, count_, [&](unsigned i) {
+      uint8_t bytes[4 * sizeof(Element)];
+      image_.data_caches->read(
+          state_.core, hbm_, addresses_[i], access.count * sizeof(Element), bytes);
+      for (unsigned j = 0; j < access.count; ++j) {
+        const auto loaded = load_element<Element, Value>(bytes + j * sizeof(Element));
+        if constexpr (sizeof(Value) == 8) {
+          reg64(dst.index + j)[i] = loaded;
+        } else {
+          reg32(dst.index + j)[i] = loaded;
+        }
+      }
+    });
+  });
+}
+
+void BlockContext::store_through_caches(const isa::Operand& mem,
+                                        uint32_t access_bytes,
+                                        isa::CacheHint hint) {
+  if (hint != isa::CacheHint::kCached) {
+    return; // .cg leaves the line as it was
+  }
+  AddressForm form;
+  resolve(mem, form);
+  fill_addresses(form);
+  for_each_lane(active_, count_, [&](unsigned i) {
+    image_.data_caches->written(state_.core, hbm_, addresses_[i], access_bytes);
+  });
+}
+
+void BlockContext::atomic_through_caches(const isa::Operand& mem) {
+  AddressForm form;
+  resolve(mem, form);
+  fill_addresses(form);
+  for_each_lane(active_, count_, [&](unsigned i) {
+    image_.data_caches->drop_line(state_.core, addresses_[i]);
+  });
+}
+
+void BlockContext::control_caches(isa::CacheOp op, const isa::Operand* mem) {
+  if (op == isa::CacheOp::kInvalidateAll) {
+    image_.data_caches->drop_all(state_.core);
+    return;
+  }
+  AddressForm form;
+  if (mem == nullptr || mem->mem().space != Space::kHbm || !resolve(*mem, form)) {
+    return;
+  }
+  fill_addresses(form);
+  for_each_lane(active_, count_, [&](unsigned i) {
+    if (op == isa::CacheOp::kInvalidateLine) {
+      image_.data_caches->drop_line(state_.core, addresses_[i]);
+    } else {
+      image_.data_caches->prefetch(state_.core, hbm_, addresses_[i]);
+    }
+  });
+}
+
 Outcome BlockContext::cache(isa::CacheOp op, const isa::Operand* mem) {
+  if (image_.data_caches != nullptr) {
+    control_caches(op, mem);
+  }
   // Hints about a cache that holds no data of its own here: no address is wrong.
   if (is_recording_ && mem != nullptr && op != isa::CacheOp::kInvalidateAll) {
     AddressForm form;

@@ -3,6 +3,7 @@
 #include "simulator/launch.h"
 
 #include "simulator/block.h"
+#include "simulator/incoherent_cache.h"
 
 #include <fmt/format.h>
 
@@ -252,6 +253,13 @@ void Launch::build_broadcasts() {
   }
 }
 
+void Launch::use_incoherent_caches() {
+  const isa::MachineProfile& profile = machine_.profile;
+  data_caches_ = std::make_unique<IncoherentCache>(std::max(1u, profile.cores),
+                                                   std::max(1u, profile.l1.line_bytes));
+  image_.data_caches = data_caches_.get();
+}
+
 uint32_t Launch::resident_limit() const {
   return std::max(1u, machine_.profile.cores * machine_.profile.blocks_per_core);
 }
@@ -302,11 +310,18 @@ void Launch::add_print(PrintLine line) {
 LaunchState Launch::save() const {
   LaunchState state = state_;
   state.print_count = prints_.size();
+  if (data_caches_ != nullptr) {
+    state.data_caches = std::make_shared<const IncoherentCache>(*data_caches_);
+  }
   return state;
 }
 
 void Launch::restore(const LaunchState& state) {
   state_ = state;
+  state_.data_caches.reset();
+  if (data_caches_ != nullptr && state.data_caches != nullptr) {
+    *data_caches_ = *state.data_caches;
+  }
   prints_.resize(std::min(prints_.size(), state.print_count));
 }
 

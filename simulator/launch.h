@@ -23,6 +23,7 @@
 namespace pto::sim {
 
 class BlockRun;
+class IncoherentCache;
 
 /// A device: profile and memory. Persistent across launches.
 struct Machine {
@@ -97,6 +98,8 @@ struct LaunchImage {
   std::vector<uint32_t> broadcast_offset; // by slot: first element in its array
   /// By parameter: the live allocation that a pointer points into, else null.
   std::vector<const Allocation*> param_allocation;
+  /// What the cores' data caches hold, where loads may see stale values; else null.
+  IncoherentCache* data_caches = nullptr;
 
   Dim3 block_index(uint64_t linear) const {
     return {static_cast<uint32_t>(linear % grid.x),
@@ -171,6 +174,7 @@ struct LaunchState {
   uint64_t blocks_done = 0;
   InsnCounts counts; // of ended blocks
   size_t print_count = 0;
+  std::shared_ptr<const IncoherentCache> data_caches; // null: memory is coherent
 };
 
 class Launch {
@@ -195,6 +199,9 @@ public:
   const ObserverList& observers() const { return observers_; }
   void set_copy_policy(CopyPolicy policy) { copy_policy_ = policy; }
   CopyPolicy copy_policy() const { return copy_policy_; }
+  /// Before the run: plain loads see what the core's data cache holds, however old (see
+  /// incoherent_cache.h). Without it every load sees memory.
+  void use_incoherent_caches();
 
   bool has_next_block() const { return state_.next_block < block_count_; }
   /// The next block of the grid, ready to run on `core`; null when none is left.
@@ -235,6 +242,7 @@ private:
   std::vector<PrintLine> prints_;
   bool prints_truncated_ = false;
   std::vector<std::unique_ptr<BlockRun>> idle_;
+  std::unique_ptr<IncoherentCache> data_caches_;
 };
 
 } // namespace pto::sim

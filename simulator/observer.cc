@@ -14,6 +14,8 @@ void Observer::before_insn(const EventSite& /*site*/,
                            uint32_t /*active_mask*/,
                            uint32_t /*exec_mask*/) {}
 void Observer::after_insn(const BlockRun& /*block*/, const IssueRecord& /*record*/) {}
+void Observer::before_span(const SpanRecord& /*span*/) {}
+void Observer::after_span(const SpanRecord& /*span*/) {}
 void Observer::barrier_arrive(const EventSite& /*site*/, unsigned /*id*/, uint32_t /*lane_mask*/) {}
 void Observer::barrier_release(const BlockRun& /*block*/, unsigned /*id*/) {}
 void Observer::copy_start(const EventSite& /*site*/, const CopyRecord& /*copy*/) {}
@@ -35,8 +37,14 @@ void Observer::print_line(const EventSite& /*site*/, unsigned /*lane*/, std::str
 void Observer::fault(const BlockRun& /*block*/, const Fault& /*fault*/) {}
 
 void ObserverList::attach(Observer& observer) {
-  entries_.push_back({&observer, observer.wants()});
+  entries_.push_back({&observer, observer.wants(), observer.interests()});
   union_ |= entries_.back().wants;
+}
+
+void ObserverList::refresh_interests() {
+  for (Entry& entry : entries_) {
+    entry.interests = entry.observer->interests();
+  }
 }
 
 void ObserverList::detach(Observer& observer) {

@@ -5,6 +5,11 @@
 // somebody wants; with no observer the engine takes loops without calls. Observers never change
 // what a program computes: warps execute in the same order with and without them. References are
 // valid during the call. Runs with observers use one host thread.
+//
+// Insns come in two sizes. before_insn and after_insn are called a warp at a time, after_span once
+// for all warps of a block that execute an insn together (a single one where warps go one by one).
+// An observer that says by interests() which pcs it cares about, and how, leaves the rest of the
+// program to the engine's fast loops.
 #pragma once
 
 #include "simulator/issue_record.h"
@@ -18,6 +23,7 @@ namespace pto::sim {
 class BlockRun;
 class Launch;
 struct Fault;
+struct ProgramInsn;
 struct RunResult;
 struct ScratchpadSegment;
 
@@ -34,6 +40,7 @@ inline constexpr Wants kWantsDivergence = 1 << 8;
 inline constexpr Wants kWantsExit = 1 << 9;
 inline constexpr Wants kWantsPrint = 1 << 10;
 inline constexpr Wants kWantsFault = 1 << 11;
+inline constexpr Wants kWantsSpan = 1 << 12; // before_span, after_span; see interests()
 
 /// Where an event happened.
 struct EventSite {
@@ -42,10 +49,49 @@ struct EventSite {
   uint32_t pc = 0;
 };
 
+/// How an observer wants to hear of the insn at a pc.
+enum class Interest : uint8_t {
+  kNone,
+  kSpan, // before_span and after_span
+  kWarp, // before_insn and after_insn, as far as it wants them
+};
+
+/// Warps [first_warp, first_warp + warp_count) of a block at one insn; not all of them need to
+/// execute it.
+struct SpanRecord {
+  const BlockRun* block = nullptr;
+  const ProgramInsn* decoded = nullptr;
+  uint32_t pc = 0;
+  uint32_t first_warp = 0;
+  uint32_t warp_count = 0;
+  const uint32_t* exec_masks = nullptr; // by warp of the span: lanes in which the guard holds
+
+  // After a LOAD, STORE or ATOM; as in IssueRecord.
+  bool has_access = false;
+  bool is_contiguous = false; // lane i of the span accesses first_address + i * access_bytes
+  uint64_t first_address = 0;
+  const uint64_t* addresses = nullptr; // by lane of the span, unless it is contiguous
+  isa::Space space = isa::Space::kHbm;
+  uint32_t access_bytes = 0;
+  uint8_t element_bytes = 0;
+  isa::CacheHint hint = isa::CacheHint::kCached;
+  bool reads_memory = false;
+  bool writes_memory = false;
+  bool is_atomic = false;
+
+  uint64_t address(uint32_t lane_of_span) const {
+    return is_contiguous ? first_address + uint64_t{lane_of_span} * access_bytes
+                         : addresses[lane_of_span];
+  }
+};
+
 class Observer {
 public:
   virtual ~Observer() = default;
   virtual Wants wants() const = 0;
+  /// An Interest for every pc of the program, or null: kWarp for all. Asked for when the observer
+  /// is attached and when a block starts; what the array holds may change at any time.
+  virtual const Interest* interests() const { return nullptr; }
 
   virtual void launch_begin(const Launch& launch);
   virtual void launch_end(const Launch& launch, const RunResult& result);
@@ -59,6 +105,10 @@ public:
   virtual void before_insn(const EventSite& site, uint32_t active_mask, uint32_t exec_mask);
   /// After the insn, unless it faulted (see fault).
   virtual void after_insn(const BlockRun& block, const IssueRecord& record);
+
+  /// The same for spans. Not called where no lane executes the insn.
+  virtual void before_span(const SpanRecord& span);
+  virtual void after_span(const SpanRecord& span);
 
   virtual void barrier_arrive(const EventSite& site, unsigned id, uint32_t lane_mask);
   /// All warps of the block passed barrier `id`.
@@ -90,6 +140,29 @@ public:
   /// Some observer wants an event that needs warps executed one by one.
   bool wants_insns() const { return wants(~(kWantsLaunch | kWantsBlock | kWantsFault)); }
 
+  /// Asks every observer for its interests again.
+  void refresh_interests();
+  /// The finest size in which some observer wants the insn at `pc`.
+  Interest interest(uint32_t pc) const {
+    Interest most = Interest::kNone;
+    for (const Entry& entry : entries_) {
+      const Interest own = entry.interest(pc);
+      most = own > most ? own : most;
+    }
+    return most;
+  }
+  /// As notify, to observers with just this interest in the insn.
+  template <class Call>
+  void notify_insn(Wants event, uint32_t pc, Interest interest, Call&& call) const {
+    if (wants(event)) {
+      for (const Entry& entry : entries_) {
+        if ((entry.wants & event) != 0 && entry.interest(pc) == interest) {
+          call(*entry.observer);
+        }
+      }
+    }
+  }
+
   template <class Call> void notify(Wants event, Call&& call) const {
     if (wants(event)) {
       for (const Entry& entry : entries_) {
@@ -104,6 +177,15 @@ private:
   struct Entry {
     Observer* observer = nullptr;
     Wants wants = 0;
+    const Interest* interests = nullptr;
+
+    Interest interest(uint32_t pc) const {
+      if (interests != nullptr) {
+        return interests[pc];
+      }
+      constexpr Wants kInsns = ~(kWantsLaunch | kWantsBlock | kWantsFault);
+      return (wants & kInsns) != 0 ? Interest::kWarp : Interest::kNone;
+    }
   };
   std::vector<Entry> entries_;
   Wants union_ = 0;

@@ -196,8 +196,9 @@ bool run_parallel(Launch& launch, const RunOptions& options) {
       {wanted, launch.block_count() / (kMinBlocks / 2), uint64_t{UINT16_MAX / 2 - 1}}));
   const Program& program = launch.program();
   if (threads < 2 || !launch.observers().empty() || launch.machine().hbm.history() != nullptr ||
-      launch.blocks_started() != 0 || options.copies == CopyPolicy::kByDriver ||
-      (program.flags() & isa::kPrints) != 0 || has_hbm_atomics(program)) {
+      launch.blocks_started() != 0 || launch.image().data_caches != nullptr ||
+      options.copies == CopyPolicy::kByDriver || (program.flags() & isa::kPrints) != 0 ||
+      has_hbm_atomics(program)) {
     return false;
   }
   Shared shared{.launch = launch,

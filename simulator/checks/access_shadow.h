@@ -1,92 +1,105 @@
 // SPDX-License-Identifier: Apache-2.0
 // Who last wrote and read each byte of a memory: the shadow that the race check compares with.
 //
-// Bytes are kept four to a word (40 bytes of shadow a word that was touched, 10 a byte), in pages
-// made on first use. A word holds one write and two reads, each with the mask of its bytes; where
-// different agents touch different bytes of one word it is split into four, kept apart. Two reads
-// suffice: a later write by an agent conflicts with some reader if two distinct ones are unordered.
+// A cell holds one write and two reads. Two reads suffice: a later write by an agent conflicts with
+// some reader if two distinct ones are unordered. A cell stands for a line of 64 bytes as long as
+// every access takes the whole line, as those of neighbouring lanes to neighbouring elements do;
+// then it is split into words of four bytes (40 bytes of shadow each, 10 a byte), and a word whose
+// bytes are accessed apart into four cells more.
 #pragma once
 
 #include "simulator/checks/happens_before.h"
+#include "simulator/checks/paged_array.h"
 
 #include <array>
 #include <cstdint>
-#include <memory>
-#include <unordered_map>
+#include <deque>
 
 namespace pto::sim {
 
 struct AccessEntry {
   Agent agent = kNoAgent;
   uint32_t time = 0;
-  uint32_t pc = 0;
+  uint32_t pc : 26 = 0;
+  uint32_t is_line : 1 = 0; // the entry was made for a whole line
+  uint32_t lane : 5 = 0;    // that accessed the cell, or the first byte of the line
   bool is_present() const { return agent != kNoAgent; }
 };
+static_assert(sizeof(AccessEntry) == 12);
 
 struct AccessCell {
-  AccessEntry write;
+  AccessEntry write; // split: its pc is the number of the chunk
   std::array<AccessEntry, 2> reads;
-  uint8_t write_bytes = 0; // mask of the word's bytes
+  uint8_t write_bytes = 0; // of a word: mask of its bytes; otherwise all
   std::array<uint8_t, 2> read_bytes{};
   bool is_write_atomic : 1 = false;
-  bool is_split : 1 = false; // four cells of one byte each, in Shadow::splits
+  bool is_split : 1 = false;
 };
+static_assert(sizeof(AccessCell) == 40);
 
 class AccessShadow {
 public:
-  void clear() {
-    pages_.clear();
-    splits_.clear();
-    last_page_ = ~uint64_t{0};
-  }
+  static constexpr uint64_t kLineBytes = 64;
+  static constexpr uint64_t kWordBytes = 4;
 
-  /// Calls visit(cell, byte_mask, first_address) for the cells of [address, address + bytes). The
-  /// mask has bits within the cell: 0..3 of a word, or bit 0 of a split byte.
+  void clear();
+
+  /// Calls visit(cell, byte_mask, address, bytes) for the cells of [address, address + bytes). The
+  /// mask says which bytes of a word are meant; all for a line or a byte.
   template <class Visit> void visit(uint64_t address, uint64_t bytes, Visit&& visit) {
     const uint64_t end = address + bytes;
     for (uint64_t at = address; at < end;) {
-      const uint64_t word = at / 4;
-      const uint64_t next = (word + 1) * 4;
-      const uint64_t stop = end < next ? end : next;
-      const auto mask = static_cast<uint8_t>(((1u << (stop - at)) - 1) << (at % 4));
-      AccessCell& cell = cell_of(word);
-      if (cell.is_split) {
-        visit_split(word, mask, visit);
-      } else if (needs_split(cell, mask)) {
-        split(word, cell);
-        visit_split(word, mask, visit);
+      const uint64_t line_end = (at / kLineBytes + 1) * kLineBytes;
+      const uint64_t stop = end < line_end ? end : line_end;
+      AccessCell& line = lines_[at / kLineBytes];
+      if (!line.is_split && stop - at == kLineBytes) {
+        visit(line, kAllBytes, at, kLineBytes);
       } else {
-        visit(cell, mask, at);
+        visit_words(words_of(line), at, stop, visit);
       }
       at = stop;
     }
   }
 
-private:
-  static constexpr uint64_t kPageWords = 1024;
-  using Page = std::array<AccessCell, kPageWords>;
+  /// The cell that stands for a byte now.
+  const AccessCell& peek(uint64_t address);
 
-  AccessCell& cell_of(uint64_t word);
+private:
+  static constexpr uint8_t kAllBytes = 0xf;
+  using Words = std::array<AccessCell, kLineBytes / kWordBytes>;
+  using Bytes = std::array<AccessCell, kWordBytes>;
+
+  template <class Visit>
+  void visit_words(Words& words, uint64_t begin, uint64_t end, Visit& visit) {
+    for (uint64_t at = begin; at < end;) {
+      const uint64_t word_end = (at / kWordBytes + 1) * kWordBytes;
+      const uint64_t stop = end < word_end ? end : word_end;
+      const auto mask = static_cast<uint8_t>(((1u << (stop - at)) - 1) << (at % kWordBytes));
+      AccessCell& word = words[at % kLineBytes / kWordBytes];
+      if (!word.is_split && !needs_split(word, mask)) {
+        visit(word, mask, at, stop - at);
+      } else {
+        Bytes& bytes = bytes_of(word);
+        for (; at < stop; ++at) {
+          visit(bytes[at % kWordBytes], kAllBytes, at, uint64_t{1});
+        }
+      }
+      at = stop;
+    }
+  }
   // A word stays whole while every access to it touches the same bytes.
   static bool needs_split(const AccessCell& cell, uint8_t mask) {
     return (cell.write.is_present() && cell.write_bytes != mask) ||
            (cell.reads[0].is_present() && cell.read_bytes[0] != mask) ||
            (cell.reads[1].is_present() && cell.read_bytes[1] != mask);
   }
-  void split(uint64_t word, AccessCell& cell);
-  template <class Visit> void visit_split(uint64_t word, uint8_t mask, Visit& visit) {
-    std::array<AccessCell, 4>& bytes = splits_[word];
-    for (unsigned i = 0; i < 4; ++i) {
-      if ((mask >> i & 1) != 0) {
-        visit(bytes[i], uint8_t{1}, word * 4 + i);
-      }
-    }
-  }
+  /// The parts of a cell, which is split if it was not yet.
+  Words& words_of(AccessCell& line);
+  Bytes& bytes_of(AccessCell& word);
 
-  std::unordered_map<uint64_t, std::unique_ptr<Page>> pages_;
-  std::unordered_map<uint64_t, std::array<AccessCell, 4>> splits_;
-  uint64_t last_page_ = ~uint64_t{0};
-  Page* last_ = nullptr;
+  PagedArray<AccessCell> lines_;
+  std::deque<Words> words_;
+  std::deque<Bytes> bytes_;
 };
 
 } // namespace pto::sim

@@ -113,15 +113,21 @@ std::string format_finding(const Finding& finding, const Program& program) {
   out += fmt::format("    kernel {}\n", program.kernel().name);
   out += fmt::format("    {}\n", format_site(finding.here, program));
   if (finding.has_address) {
-    out += finding.space == isa::Space::kHbm ? fmt::format("    address {:#x}, {} bytes: {}\n",
-                                                           finding.address,
-                                                           finding.size_bytes,
-                                                           finding.location)
-                                             : fmt::format("    address {}[{}], {} bytes: {}\n",
-                                                           isa::name(finding.space),
-                                                           finding.address,
-                                                           finding.size_bytes,
-                                                           finding.location);
+    out += finding.space == isa::Space::kHbm
+               ? fmt::format("    address {:#x}", finding.address)
+               : fmt::format("    address {}[{}]", isa::name(finding.space), finding.address);
+    out += fmt::format(", {} byte{}: {}",
+                       finding.size_bytes,
+                       finding.size_bytes == 1 ? "" : "s",
+                       finding.location);
+    if (finding.conflict_bytes != 0 && finding.conflict_bytes != finding.size_bytes) {
+      const uint64_t first = finding.conflict_address - finding.address;
+      out +=
+          finding.conflict_bytes == 1
+              ? fmt::format(" (both touch byte {})", first)
+              : fmt::format(" (both touch bytes {}-{})", first, first + finding.conflict_bytes - 1);
+    }
+    out += '\n';
   }
   if (finding.there) {
     out += fmt::format("    earlier {}\n", format_site(*finding.there, program));
@@ -150,6 +156,10 @@ std::string finding_json(const Finding& finding, const Program& program) {
     out["address"] = finding.address;
     out["size_bytes"] = finding.size_bytes;
     out["location"] = finding.location;
+    if (finding.conflict_bytes != 0) {
+      out["conflict_address"] = finding.conflict_address;
+      out["conflict_bytes"] = finding.conflict_bytes;
+    }
   }
   out["count"] = finding.count;
   return out.dump();

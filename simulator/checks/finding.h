@@ -38,10 +38,12 @@ struct Finding {
   bool has_address = false;
   isa::Space space = isa::Space::kHbm;
   uint64_t address = 0;
-  uint64_t size_bytes = 0;
-  std::string location; // "allocation a + 16", "shared s + 4"
-  bool is_stop = false; // the fault or deadlock that ended the run
-  uint64_t count = 1;   // how often it was seen between the same two insns
+  uint64_t size_bytes = 0;       // of the whole access of one lane
+  std::string location;          // "allocation a + 16", "shared s + 4"
+  uint64_t conflict_address = 0; // race: the bytes that both accesses touch
+  uint64_t conflict_bytes = 0;   // 0: unknown, or all
+  bool is_stop = false;          // the fault or deadlock that ended the run
+  uint64_t count = 1;            // how often it was seen between the same two insns
 };
 
 /// The findings of a run, equal ones once with a count, in the order in which they were first seen.

@@ -9,6 +9,7 @@ namespace pto::sim {
 void HappensBefore::begin(uint32_t warps_per_block) {
   warps_ = warps_per_block;
   blocks_.clear();
+  last_block_ = ~uint64_t{0};
   published_.clear();
   copies_.clear();
 }
@@ -19,11 +20,15 @@ void HappensBefore::block_begin(uint64_t block) {
 
 void HappensBefore::block_end(uint64_t block) {
   blocks_.erase(block);
+  last_block_ = ~uint64_t{0};
 }
 
-const HappensBefore::Block* HappensBefore::find(uint64_t block) const {
-  const auto found = blocks_.find(block);
-  return found == blocks_.end() ? nullptr : &found->second;
+HappensBefore::Block& HappensBefore::at(uint64_t block) const {
+  if (block != last_block_) {
+    last_ = const_cast<Block*>(&blocks_.at(block)); // nodes stay where they are
+    last_block_ = block;
+  }
+  return *last_;
 }
 
 void HappensBefore::join(Knowledge& into, const Knowledge& from) {
@@ -33,8 +38,25 @@ void HappensBefore::join(Knowledge& into, const Knowledge& from) {
   }
 }
 
+void HappensBefore::join(SharedKnowledge& into, const SharedKnowledge& from) {
+  if (into == nullptr || from == nullptr || into == from) {
+    into = from == nullptr ? into : from;
+    return;
+  }
+  const auto is_known = [&](const auto& fact) {
+    const auto found = into->find(fact.first);
+    return found != into->end() && found->second >= fact.second;
+  };
+  if (std::all_of(from->begin(), from->end(), is_known)) {
+    return;
+  }
+  auto joined = std::make_shared<Knowledge>(*into);
+  join(*joined, *from);
+  into = std::move(joined);
+}
+
 uint32_t HappensBefore::time(uint64_t block, uint32_t warp) const {
-  return find(block)->warps[warp].time;
+  return at(block).warps[warp].time;
 }
 
 bool HappensBefore::is_ordered(Agent agent, uint32_t time, uint64_t block, uint32_t warp) const {
@@ -45,7 +67,7 @@ bool HappensBefore::is_ordered(Agent agent, uint32_t time, uint64_t block, uint3
     }
     return copy.waiter != kNoAgent && is_ordered(copy.waiter, copy.wait_time, block, warp);
   }
-  const Block& here = blocks_.at(block);
+  const Block& here = at(block);
   if (block_of(agent) == block) {
     if (warp_of(agent) == warp || time < here.barrier_time) {
       return true;
@@ -57,7 +79,7 @@ bool HappensBefore::is_ordered(Agent agent, uint32_t time, uint64_t block, uint3
 }
 
 void HappensBefore::barrier(uint64_t block) {
-  Block& here = blocks_.at(block);
+  Block& here = at(block);
   Knowledge all;
   uint32_t latest = 0;
   for (const Warp& warp : here.warps) {
@@ -80,7 +102,7 @@ void HappensBefore::barrier(uint64_t block) {
 }
 
 void HappensBefore::fence(uint64_t block, uint32_t warp, bool device) {
-  Block& here = blocks_.at(block);
+  Block& here = at(block);
   Warp& self = here.warps[warp];
   // Published: the warp's own accesses, what it knows, and what the last barrier told it of the
   // other warps of its block.
@@ -90,33 +112,29 @@ void HappensBefore::fence(uint64_t block, uint32_t warp, bool device) {
     uint32_t& known = covered[agent(block, other)];
     known = std::max(known, here.barrier_time - 1);
   }
-  self.fence_time = self.time;
-  self.fence_knows = covered;
+  self.fence_knows = std::make_shared<const Knowledge>(std::move(covered));
   if (device) {
-    self.device_fence_time = self.time;
-    self.device_fence_knows = std::move(covered);
+    self.device_fence_knows = self.fence_knows;
   }
   ++self.time;
 }
 
 bool HappensBefore::has_fenced(uint64_t block, uint32_t warp) const {
-  return find(block)->warps[warp].fence_time != 0;
+  return at(block).warps[warp].fence_knows != nullptr;
 }
 
 void HappensBefore::release(uint64_t block, uint32_t warp, uint64_t location) {
-  const Warp& self = blocks_.at(block).warps[warp];
-  if (self.fence_time == 0) {
+  const Warp& self = at(block).warps[warp];
+  if (self.fence_knows == nullptr) {
     return;
   }
   Published& published = published_[location];
   if (published.block != block) {
-    published.in_block.clear(); // other warps of that other block keep the device part
+    published.in_block.reset(); // other warps of that other block keep the device part
     published.block = block;
   }
   join(published.in_block, self.fence_knows);
-  if (self.device_fence_time != 0) {
-    join(published.on_device, self.device_fence_knows);
-  }
+  join(published.on_device, self.device_fence_knows);
 }
 
 void HappensBefore::acquire(uint64_t block, uint32_t warp, uint64_t location) {
@@ -124,22 +142,32 @@ void HappensBefore::acquire(uint64_t block, uint32_t warp, uint64_t location) {
   if (found == published_.end()) {
     return;
   }
-  Warp& self = blocks_.at(block).warps[warp];
-  join(self.knows, found->second.on_device);
-  if (found->second.block == block) {
-    join(self.knows, found->second.in_block);
+  Warp& self = at(block).warps[warp];
+  if (found->second.on_device != nullptr) {
+    join(self.knows, *found->second.on_device);
+  }
+  if (found->second.block == block && found->second.in_block != nullptr &&
+      found->second.in_block != found->second.on_device) {
+    join(self.knows, *found->second.in_block);
   }
 }
 
 Agent HappensBefore::copy_start(uint64_t block, uint32_t, uint64_t id) {
   const Agent agent = kCopyBit | static_cast<Agent>(copies_.size());
   copies_.push_back({.block = block});
-  blocks_.at(block).copies[id] = agent;
+  at(block).copies[id] = agent;
   return agent;
 }
 
+bool HappensBefore::is_copy_settled(uint64_t block, uint64_t id) const {
+  const auto found = at(block).copies.find(id);
+  const uint64_t all = warps_ >= 64 ? ~uint64_t{0} : (uint64_t{1} << warps_) - 1;
+  return found != at(block).copies.end() &&
+         (copies_[found->second & ~kCopyBit].waited_by & all) == all;
+}
+
 void HappensBefore::copy_waited(uint64_t block, uint32_t warp, uint64_t id) {
-  Block& here = blocks_.at(block);
+  Block& here = at(block);
   const auto found = here.copies.find(id);
   if (found == here.copies.end()) {
     return;

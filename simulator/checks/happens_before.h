@@ -18,6 +18,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <unordered_map>
 #include <vector>
 
@@ -59,6 +60,8 @@ public:
   Agent copy_start(uint64_t block, uint32_t warp, uint64_t id);
   /// The warp waited for the copy.
   void copy_waited(uint64_t block, uint32_t warp, uint64_t id);
+  /// Every warp of the block knows that it is over.
+  bool is_copy_settled(uint64_t block, uint64_t id) const;
   struct Copy {
     uint64_t block = 0;
     uint64_t waited_by = 0;  // bit a warp
@@ -68,13 +71,14 @@ public:
   const Copy& copy(Agent copy_agent) const { return copies_[copy_agent & ~kCopyBit]; }
 
 private:
+  /// One fence may be published at many locations.
+  using SharedKnowledge = std::shared_ptr<const Knowledge>;
   struct Warp {
     uint32_t time = 1;
-    Knowledge knows;         // agents of other blocks, and of this block since the last barrier
-    uint32_t fence_time = 0; // own accesses up to it are published by a release; 0: no fence yet
-    Knowledge fence_knows;
-    uint32_t device_fence_time = 0;
-    Knowledge device_fence_knows;
+    Knowledge knows; // agents of other blocks, and of this block since the last barrier
+    // What a release publishes: what the last fence covered. Null: no fence yet.
+    SharedKnowledge fence_knows;
+    SharedKnowledge device_fence_knows;
   };
   struct Block {
     std::vector<Warp> warps;
@@ -84,15 +88,18 @@ private:
   };
   struct Published {
     uint64_t block = 0;
-    Knowledge in_block; // for warps of that block
-    Knowledge on_device;
+    SharedKnowledge in_block; // for warps of that block
+    SharedKnowledge on_device;
   };
 
-  const Block* find(uint64_t block) const;
+  Block& at(uint64_t block) const;
   static void join(Knowledge& into, const Knowledge& from);
+  static void join(SharedKnowledge& into, const SharedKnowledge& from);
 
   uint32_t warps_ = 1;
   std::unordered_map<uint64_t, Block> blocks_;
+  mutable uint64_t last_block_ = ~uint64_t{0}; // of at()
+  mutable Block* last_ = nullptr;
   std::unordered_map<uint64_t, Published> published_;
   std::vector<Copy> copies_;
 };

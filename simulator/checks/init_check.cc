@@ -4,6 +4,7 @@
 
 #include "isa/insn_desc.h"
 #include "simulator/block.h"
+#include "simulator/checks/first_use.h"
 #include "simulator/launch.h"
 #include "simulator/program.h"
 
@@ -11,6 +12,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstring>
 
 namespace pto::sim {
 
@@ -28,6 +30,29 @@ std::string slot_name(unsigned slot) {
   return slot < kFirstReg64  ? fmt::format("r{}", slot)
          : slot < kFirstPred ? fmt::format("d{}", slot - kFirstReg64)
                              : fmt::format("p{}", slot - kFirstPred);
+}
+
+bool is_suspect(const ResourceSet& suspects, unsigned slot) {
+  return slot < kFirstReg64  ? suspects.has_reg32(slot)
+         : slot < kFirstPred ? suspects.has_reg64(slot - kFirstReg64)
+                             : (suspects.preds >> (slot - kFirstPred) & 1) != 0;
+}
+
+// While nothing is tainted.
+Interest interest_in(const ProgramInsn& decoded, const ResourceSet& suspects) {
+  if (decoded.reads.intersects(suspects) || decoded.writes.intersects(suspects) ||
+      decoded.is_block_scoped) {
+    return Interest::kWarp;
+  }
+  const isa::Insn& insn = decoded.insn;
+  const bool accesses_l1 = !insn.desc->has(isa::kCacheControl) &&
+                           std::any_of(insn.operands.begin(),
+                                       insn.operands.begin() + insn.operand_count,
+                                       [](const Operand& operand) {
+                                         return operand.kind == OperandKind::kMem &&
+                                                operand.mem().space == isa::Space::kL1;
+                                       });
+  return accesses_l1 ? Interest::kSpan : Interest::kNone;
 }
 
 bool is_register(const Operand& operand) {
@@ -50,33 +75,71 @@ unsigned InitCheck::slot_of(OperandKind kind, uint32_t index) {
                                        : kFirstPred + index;
 }
 
-void InitCheck::launch_begin(const Launch&) {
+void InitCheck::launch_begin(const Launch& launch) {
   blocks_.clear();
+  last_block_ = ~uint64_t{0};
+  tainted_blocks_ = 0;
+  is_tainted_ = false;
+  suspects_ = read_before_write(launch.program());
+  quiet_.clear();
+  for (const ProgramInsn& decoded : launch.program().insns()) {
+    quiet_.push_back(interest_in(decoded, suspects_));
+  }
+  interests_ = quiet_;
 }
 
 void InitCheck::block_begin(const BlockRun& block) {
   BlockData& data = blocks_[block.index()];
   data.warps = block.warp_count();
-  data.defined.assign(size_t{kSlots} * data.warps, 0);
+  data.defined.assign(size_t{kSlots} * data.warps, ~0u);
+  for (unsigned slot = 0; slot < kSlots; ++slot) {
+    if (is_suspect(suspects_, slot)) {
+      std::fill_n(data.defined.begin() + size_t{slot} * data.warps, data.warps, 0u);
+    }
+  }
   data.origins.assign(size_t{kSlots} * data.warps, Origin{});
   data.l1.assign(block.scratchpad().capacity_bytes(), 0);
 }
 
 void InitCheck::block_end(const BlockRun& block) {
+  if (data(block.index()).tainted != 0) {
+    set_tainted(--tainted_blocks_ != 0);
+  }
   blocks_.erase(block.index());
+  last_block_ = ~uint64_t{0};
+}
+
+InitCheck::BlockData& InitCheck::data(uint64_t block) {
+  if (block != last_block_) {
+    last_data_ = &blocks_.at(block); // nodes stay where they are
+    last_block_ = block;
+  }
+  return *last_data_;
+}
+
+void InitCheck::set_tainted(bool is_tainted) {
+  if (is_tainted == is_tainted_) {
+    return;
+  }
+  is_tainted_ = is_tainted;
+  if (is_tainted) {
+    std::fill(interests_.begin(), interests_.end(), Interest::kWarp);
+  } else {
+    std::copy(quiet_.begin(), quiet_.end(), interests_.begin());
+  }
 }
 
 InitCheck::Undefined
 InitCheck::register_value(uint64_t block, unsigned slot, uint32_t warp, uint32_t lanes) {
-  const BlockData& data = blocks_.at(block);
-  const size_t at = size_t{slot} * data.warps + warp;
+  const BlockData& in_block = data(block);
+  const size_t at = size_t{slot} * in_block.warps + warp;
   Undefined result;
-  Origin origin = data.origins[at];
+  Origin origin = in_block.origins[at];
   // A value computed from an unwritten register keeps that register's name.
   if (origin.pc == Origin::kNever && origin.address == Origin::kNoSlot) {
     origin.address = slot;
   }
-  result.add(lanes & ~data.defined[at], origin);
+  result.add(lanes & ~in_block.defined[at], origin);
   return result;
 }
 
@@ -183,21 +246,31 @@ void InitCheck::after_insn(const BlockRun& block, const IssueRecord& record) {
   if (insn.desc->unit == isa::Unit::kC) {
     matrix_product(block, record);
   } else {
-    BlockData& data = blocks_.at(block.index());
+    std::vector<uint8_t>& l1 = data(block.index()).l1;
     for (unsigned i = 0; i < record.l1_count; ++i) {
       if (record.l1[i].writes) {
-        const auto first = data.l1.begin() + static_cast<std::ptrdiff_t>(record.l1[i].offset);
+        const auto first = l1.begin() + static_cast<std::ptrdiff_t>(record.l1[i].offset);
         std::fill(first, first + static_cast<std::ptrdiff_t>(record.l1[i].size_bytes), uint8_t{1});
       }
     }
   }
-  const bool has_l1_access = record.addresses != nullptr && record.space == isa::Space::kL1;
-  if (has_l1_access && record.reads_memory) {
-    load_from_l1(block, record);
-    return;
-  }
-  if (has_l1_access && record.writes_memory) {
-    store_to_l1(record);
+  if (record.addresses != nullptr && record.space == isa::Space::kL1 &&
+      (record.reads_memory || record.writes_memory)) {
+    L1Access access{.block = block,
+                    .insn = insn,
+                    .pc = record.pc,
+                    .warp = record.warp,
+                    .mask = record.exec_mask,
+                    .access_bytes = record.access_bytes,
+                    .element_bytes = record.element_bytes,
+                    .writes = record.writes_memory,
+                    .is_atomic = record.is_atomic};
+    std::copy_n(record.addresses, isa::kWarpLanes, access.addresses.begin());
+    if (record.reads_memory) {
+      load_from_l1(access);
+    } else {
+      store_to_l1(access);
+    }
     return;
   }
   // Loads from hbm and const are defined; all else is as defined as its sources.
@@ -207,8 +280,10 @@ void InitCheck::after_insn(const BlockRun& block, const IssueRecord& record) {
     if (isa::writes(spec.role) && is_register(insn.operands[i])) {
       const unsigned count = spec.vector ? isa::vector_count(insn) : 1;
       for (unsigned element = 0; element < count; ++element) {
-        define(record,
+        define(record.block,
+               record.warp,
                slot_of(insn.operands[i].kind, insn.operands[i].index) + element,
+               record.exec_mask,
                is_load ? 0 : operands_.lanes,
                operands_.origin);
       }
@@ -216,15 +291,75 @@ void InitCheck::after_insn(const BlockRun& block, const IssueRecord& record) {
   }
 }
 
-void InitCheck::define(const IssueRecord& record,
+// Nothing is tainted and no operand is suspect: the values stored are defined.
+void InitCheck::after_span(const SpanRecord& span) {
+  if (!span.has_access || span.space != isa::Space::kL1) {
+    return;
+  }
+  operands_ = {};
+  elements_.clear();
+  std::vector<uint8_t>& l1 = data(span.block->index()).l1;
+  for (uint32_t w = 0; w < span.warp_count; ++w) {
+    L1Access access{.block = *span.block,
+                    .insn = span.decoded->insn,
+                    .pc = span.pc,
+                    .warp = span.first_warp + w,
+                    .mask = span.exec_masks[w],
+                    .access_bytes = span.access_bytes,
+                    .element_bytes = span.element_bytes,
+                    .writes = span.writes_memory,
+                    .is_atomic = span.is_atomic};
+    if (access.mask == 0) {
+      continue;
+    }
+    if (span.is_contiguous && access.mask == ~0u) {
+      const uint64_t begin = span.address(w * isa::kWarpLanes);
+      const uint64_t bytes = uint64_t{span.access_bytes} * isa::kWarpLanes;
+      uint8_t* flags = l1.data() + begin;
+      if (!span.reads_memory) {
+        std::fill_n(flags, bytes, uint8_t{1});
+        continue;
+      }
+      if (std::memchr(flags, 0, bytes) == nullptr) {
+        continue;
+      }
+    }
+    for (unsigned lane = 0; lane < isa::kWarpLanes; ++lane) {
+      if ((access.mask >> lane & 1) != 0) {
+        access.addresses[lane] = span.address(w * isa::kWarpLanes + lane);
+      }
+    }
+    if (span.reads_memory) {
+      load_from_l1(access);
+    } else {
+      store_to_l1(access);
+    }
+  }
+}
+
+void InitCheck::define(uint64_t block,
+                       uint32_t warp,
                        unsigned slot,
+                       uint32_t mask,
                        uint32_t undefined,
                        const Origin& origin) {
-  BlockData& data = blocks_.at(record.block);
-  const size_t at = size_t{slot} * data.warps + record.warp;
-  data.defined[at] = (data.defined[at] & ~record.exec_mask) | (record.exec_mask & ~undefined);
-  if ((undefined & record.exec_mask) != 0) {
-    data.origins[at] = origin;
+  BlockData& in_block = data(block);
+  const size_t at = size_t{slot} * in_block.warps + warp;
+  uint32_t& defined = in_block.defined[at];
+  const bool was_tainted = defined != ~0u;
+  defined = (defined & ~mask) | (mask & ~undefined);
+  if ((undefined & mask) != 0) {
+    in_block.origins[at] = origin;
+  }
+  const bool is_tainted = defined != ~0u;
+  if (was_tainted == is_tainted || is_suspect(suspects_, slot)) {
+    return;
+  }
+  const uint64_t before = in_block.tainted;
+  in_block.tainted += is_tainted ? 1 : -1;
+  if ((before == 0) != (in_block.tainted == 0)) {
+    tainted_blocks_ += is_tainted ? 1 : -1;
+    set_tainted(tainted_blocks_ != 0);
   }
 }
 
@@ -241,56 +376,60 @@ bool InitCheck::l1_defined(BlockData& data,
   return true;
 }
 
-void InitCheck::load_from_l1(const BlockRun& block, const IssueRecord& record) {
-  BlockData& data = blocks_.at(block.index());
-  const isa::Insn& insn = *record.insn;
-  const unsigned count =
-      std::max(1u, record.access_bytes / std::max<unsigned>(record.element_bytes, 1));
+void InitCheck::load_from_l1(const L1Access& access) {
+  BlockData& in_block = data(access.block.index());
+  const isa::Insn& insn = access.insn;
+  const unsigned count = std::max(1u, access.access_bytes / std::max(access.element_bytes, 1u));
   for (unsigned element = 0; element < count; ++element) {
     uint32_t undefined = 0;
     Origin origin;
     for (unsigned lane = 0; lane < isa::kWarpLanes; ++lane) {
       uint64_t first = 0;
-      if ((record.exec_mask >> lane & 1) != 0 &&
-          !l1_defined(data,
-                      record.addresses[lane] + uint64_t{element} * record.element_bytes,
-                      record.element_bytes,
+      if ((access.mask >> lane & 1) != 0 &&
+          !l1_defined(in_block,
+                      access.addresses[lane] + uint64_t{element} * access.element_bytes,
+                      access.element_bytes,
                       first)) {
         if (undefined == 0) {
-          origin = {.pc = record.pc, .is_memory = true, .address = first};
+          origin = {.pc = access.pc, .is_memory = true, .address = first};
         }
         undefined |= 1u << lane;
       }
     }
-    if (insn.operands[0].kind != OperandKind::kDiscard) {
-      define(record,
-             slot_of(insn.operands[0].kind, insn.operands[0].index) + element,
+    const isa::Operand& to = insn.operands[0];
+    // In the quiet state a destination that is fully defined stays so.
+    if (to.kind != OperandKind::kDiscard &&
+        (undefined != 0 || interests_[access.pc] == Interest::kWarp)) {
+      define(access.block.index(),
+             access.warp,
+             slot_of(to.kind, to.index) + element,
+             access.mask,
              undefined,
              origin);
     }
   }
   // An atomic stores a value that is as defined as the old one and its operands: bytes that were
   // undefined stay so, and an undefined operand makes them so.
-  if (record.writes_memory && operands_.lanes != 0) {
-    store_to_l1(record);
+  if (access.writes && operands_.lanes != 0) {
+    store_to_l1(access);
   }
 }
 
-void InitCheck::store_to_l1(const IssueRecord& record) {
-  BlockData& data = blocks_.at(record.block);
-  const unsigned element_bytes = std::max<unsigned>(record.element_bytes, 1);
+void InitCheck::store_to_l1(const L1Access& access) {
+  BlockData& in_block = data(access.block.index());
+  const unsigned element_bytes = std::max(access.element_bytes, 1u);
   for (unsigned lane = 0; lane < isa::kWarpLanes; ++lane) {
-    if ((record.exec_mask >> lane & 1) == 0) {
+    if ((access.mask >> lane & 1) == 0) {
       continue;
     }
-    for (uint64_t at = 0; at < record.access_bytes; ++at) {
-      const uint64_t element = record.is_atomic ? 0 : at / element_bytes;
-      const uint32_t undefined = record.is_atomic             ? operands_.lanes
+    for (uint64_t at = 0; at < access.access_bytes; ++at) {
+      const uint64_t element = access.is_atomic ? 0 : at / element_bytes;
+      const uint32_t undefined = access.is_atomic             ? operands_.lanes
                                  : element < elements_.size() ? elements_[element].lanes
                                                               : 0;
-      const uint64_t byte = record.addresses[lane] + at;
-      if (byte < data.l1.size()) {
-        data.l1[byte] = (undefined >> lane & 1) == 0 ? 1 : 0;
+      const uint64_t byte = access.addresses[lane] + at;
+      if (byte < in_block.l1.size()) {
+        in_block.l1[byte] = (undefined >> lane & 1) == 0 ? 1 : 0;
       }
     }
   }
@@ -301,7 +440,7 @@ void InitCheck::matrix_product(const BlockRun& block, const IssueRecord& record)
   if (record.l1_count < 3) {
     return;
   }
-  BlockData& data = blocks_.at(block.index());
+  BlockData& in_block = data(block.index());
   const isa::Insn& insn = *record.insn;
   const uint32_t lane = static_cast<uint32_t>(std::countr_zero(record.exec_mask));
   const auto leading = [&](unsigned i, uint32_t otherwise) {
@@ -317,29 +456,31 @@ void InitCheck::matrix_product(const BlockRun& block, const IssueRecord& record)
   for (uint32_t k = 0; k < record.k; ++k) {
     for (uint32_t j = 0; j < record.n; ++j) {
       column_defined[j] &=
-          l1_defined(data, record.l1[2].offset + k * ldb + j * in_bytes, in_bytes, first);
+          l1_defined(in_block, record.l1[2].offset + k * ldb + j * in_bytes, in_bytes, first);
     }
   }
   for (uint32_t i = 0; i < record.m; ++i) {
-    const bool row = l1_defined(data, record.l1[1].offset + i * lda, record.k * in_bytes, first);
+    const bool row =
+        l1_defined(in_block, record.l1[1].offset + i * lda, record.k * in_bytes, first);
     for (uint32_t j = 0; j < record.n; ++j) {
       const uint64_t c = record.l1[0].offset + i * ldc + j * 4;
-      const bool is_defined = row && column_defined[j] != 0 && l1_defined(data, c, 4, first);
-      std::fill_n(data.l1.begin() + static_cast<std::ptrdiff_t>(c), 4, is_defined ? 1 : 0);
+      const bool is_defined = row && column_defined[j] != 0 && l1_defined(in_block, c, 4, first);
+      std::fill_n(in_block.l1.begin() + static_cast<std::ptrdiff_t>(c), 4, is_defined ? 1 : 0);
     }
   }
 }
 
 void InitCheck::copy_start(const EventSite& site, const CopyRecord& copy) {
-  BlockData& data = blocks_.at(site.block.index());
+  BlockData& in_block = data(site.block.index());
   for (uint32_t row = 0; row < copy.shape.rows; ++row) {
     const uint64_t offset = copy.l1_row(row);
     if (copy.direction == isa::CopyDirection::kHbmToL1) {
-      std::fill_n(data.l1.begin() + static_cast<std::ptrdiff_t>(offset), copy.shape.row_bytes, 1);
+      std::fill_n(
+          in_block.l1.begin() + static_cast<std::ptrdiff_t>(offset), copy.shape.row_bytes, 1);
       continue;
     }
     uint64_t first = 0;
-    if (!l1_defined(data, offset, copy.shape.row_bytes, first)) {
+    if (!l1_defined(in_block, offset, copy.shape.row_bytes, first)) {
       Undefined undefined;
       undefined.add(1, {.pc = site.pc, .is_memory = true, .address = first});
       report(site, undefined, "is copied to hbm");

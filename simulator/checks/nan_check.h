@@ -16,24 +16,31 @@ class NanCheck : public Observer {
 public:
   explicit NanCheck(Findings& findings) : findings_(findings) {}
 
-  Wants wants() const override { return kWantsLaunch | kWantsBefore | kWantsIssue; }
+  Wants wants() const override { return kWantsLaunch | kWantsSpan | kWantsBefore | kWantsIssue; }
+  const Interest* interests() const override { return interests_.data(); }
   void launch_begin(const Launch& launch) override;
+  void before_span(const SpanRecord& span) override;
+  void after_span(const SpanRecord& span) override;
   void before_insn(const EventSite& site, uint32_t active_mask, uint32_t exec_mask) override;
   void after_insn(const BlockRun& block, const IssueRecord& record) override;
 
 private:
-  void lane_results(const BlockRun& block, const IssueRecord& record);
-  void matrix_result(const BlockRun& block, const IssueRecord& record);
-  void report(const BlockRun& block,
-              const IssueRecord& record,
+  void division(const SpanRecord& span);
+  void float_results(const SpanRecord& span, uint32_t warp, uint32_t suspicious);
+  uint64_t
+  source(const SpanRecord& span, const isa::Operand& operand, isa::Type type, uint32_t lane) const;
+  void report(uint32_t pc,
+              const BlockRun& block,
+              uint32_t warp,
               uint32_t lanes,
               const std::string& message);
 
   Findings& findings_;
-  std::vector<uint8_t> computes_; // by pc: an insn with a float result in registers
-  uint32_t finite_lanes_ = 0;     // of the insn at hand: all its float sources are finite
-  uint32_t number_lanes_ = 0;     // none of them is NaN
-  uint32_t zero_divisor_lanes_ = 0;
+  std::vector<uint8_t> computes_; // by pc: what kind of result the insn has
+  std::vector<Interest> interests_;
+  std::vector<uint32_t> old_results_; // of the span at hand: the result register before the insn
+  bool has_old_results_ = false;
+  std::vector<uint8_t> old_tile_; // of the MMA at hand: C before it
 };
 
 } // namespace pto::sim

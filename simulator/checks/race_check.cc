@@ -17,6 +17,25 @@ namespace {
 
 constexpr uint32_t kNoPc = Findings::kNoPc;
 enum Topic : unsigned { kConflict, kSameInsn, kStale };
+constexpr uint32_t kTrackedCores = 64;
+
+/// Bytes that a LOAD, STORE or ATOM accesses in a lane; 0 for other insns.
+uint32_t lane_bytes_of(const ProgramInsn& decoded) {
+  const isa::InsnDesc& desc = *decoded.insn.desc;
+  const bool accesses = (desc.has(isa::kReadsMem) || desc.has(isa::kWritesMem)) &&
+                        desc.scope == isa::Scope::kLane && !desc.has(isa::kCacheControl);
+  return accesses ? isa::size_bytes(decoded.insn.type) * isa::vector_count(decoded.insn) : 0;
+}
+
+Interest interest_in(const ProgramInsn& decoded) {
+  const isa::InsnDesc& desc = *decoded.insn.desc;
+  if (lane_bytes_of(decoded) != 0) {
+    return Interest::kSpan;
+  }
+  const bool synchronises =
+      desc.has(isa::kWarpBarrier) || desc.has(isa::kFence) || desc.has(isa::kCacheControl);
+  return synchronises || decoded.is_block_scoped ? Interest::kWarp : Interest::kNone;
+}
 
 std::string describe(const ProgramInsn& decoded, bool wrote, bool is_copy, uint64_t bytes) {
   if (is_copy) {
@@ -35,9 +54,16 @@ void RaceCheck::launch_begin(const Launch& launch) {
   order_.begin(launch.image().warps);
   hbm_.clear();
   blocks_.clear();
-  line_clock_ = 0;
-  line_writes_.clear();
-  cached_.assign(launch.machine().profile.cores, {});
+  last_block_ = ~uint64_t{0};
+  lines_.clear();
+  const uint32_t cores = launch.machine().profile.cores;
+  has_caches_ = cores > 1 && launch.block_count() > 1; // one core has nothing to be stale against
+  line_bytes_ = launch.machine().profile.l1.line_bytes;
+  lines_of_core_.assign(std::min(cores, kTrackedCores), {});
+  interests_.clear();
+  for (const ProgramInsn& decoded : launch.program().insns()) {
+    interests_.push_back(interest_in(decoded));
+  }
 }
 
 void RaceCheck::block_begin(const BlockRun& block) {
@@ -48,20 +74,41 @@ void RaceCheck::block_begin(const BlockRun& block) {
 void RaceCheck::block_end(const BlockRun& block) {
   order_.block_end(block.index());
   blocks_.erase(block.index());
+  last_block_ = ~uint64_t{0};
+}
+
+RaceCheck::BlockData& RaceCheck::data(const BlockRun& block) const {
+  if (block.index() != last_block_) {
+    last_data_ = const_cast<BlockData*>(&blocks_.at(block.index())); // nodes stay where they are
+    last_block_ = block.index();
+  }
+  return *last_data_;
 }
 
 void RaceCheck::barrier_release(const BlockRun& block, unsigned) {
   order_.barrier(block.index());
-  std::vector<uint32_t>& pcs = blocks_.at(block.index()).warp_barrier_pcs;
+  std::vector<uint32_t>& pcs = data(block).warp_barrier_pcs;
   std::fill(pcs.begin(), pcs.end(), kNoPc);
+  forget_settled_copies(block);
 }
 
 void RaceCheck::wait_end(const EventSite& site, int event) {
-  for (const CopyRecord& copy : blocks_.at(site.block.index()).copies) {
+  for (const CopyRecord& copy : data(site.block).copies) {
     if (event < 0 || copy.event == event) {
       order_.copy_waited(site.block.index(), site.warp, copy.id);
     }
   }
+  forget_settled_copies(site.block);
+}
+
+void RaceCheck::forget_settled_copies(const BlockRun& block) {
+  std::vector<CopyRecord>& copies = data(block).copies;
+  copies.erase(std::remove_if(copies.begin(),
+                              copies.end(),
+                              [&](const CopyRecord& copy) {
+                                return order_.is_copy_settled(block.index(), copy.id);
+                              }),
+               copies.end());
 }
 
 void RaceCheck::copy_start(const EventSite& site, const CopyRecord& copy) {
@@ -69,9 +116,8 @@ void RaceCheck::copy_start(const EventSite& site, const CopyRecord& copy) {
   Access access{.block = &site.block,
                 .warp = site.warp,
                 .agent = order_.copy_start(block, site.warp, copy.id),
-                .time = 0,
                 .pc = site.pc};
-  blocks_.at(block).copies.push_back(copy);
+  data(site.block).copies.push_back(copy);
   const bool to_l1 = copy.direction == isa::CopyDirection::kHbmToL1;
   for (uint32_t row = 0; row < copy.shape.rows; ++row) {
     access.bytes = copy.shape.row_bytes;
@@ -96,7 +142,7 @@ void RaceCheck::after_insn(const BlockRun& block, const IssueRecord& record) {
   }
   const isa::InsnDesc& desc = *record.insn->desc;
   if (desc.has(isa::kWarpBarrier)) {
-    blocks_.at(block.index()).warp_barrier_pcs[record.warp] = record.pc;
+    data(block).warp_barrier_pcs[record.warp] = record.pc;
   } else if (desc.has(isa::kFence)) {
     order_.fence(
         block.index(), record.warp, desc.mods[0]->values[record.insn->mods[0]].suffix == "device");
@@ -114,67 +160,107 @@ void RaceCheck::after_insn(const BlockRun& block, const IssueRecord& record) {
            .reads = l1.reads,
            .writes = l1.writes});
   }
-  if (record.addresses != nullptr && record.space != isa::Space::kConst &&
-      !desc.has(isa::kCacheControl)) {
-    lane_accesses(block, record);
-  }
-  // One core has one cache: nothing to be stale against.
-  if (cached_.size() > 1 && launch_->block_count() > 1 &&
-      (desc.has(isa::kCacheControl) ||
-       (record.addresses != nullptr && record.space == isa::Space::kHbm))) {
-    cached_lines(block, record);
+  if (has_caches_ && desc.has(isa::kCacheControl)) {
+    control_cached(block, record);
   }
 }
 
-void RaceCheck::cached_lines(const BlockRun& block, const IssueRecord& record) {
-  std::unordered_map<uint64_t, uint64_t>& cached = cached_[block.core()];
-  if (record.insn->desc->has(isa::kCacheControl) && record.addresses == nullptr) {
-    cached.clear(); // INVAL.all
+void RaceCheck::after_span(const SpanRecord& span) {
+  if (!span.has_access || span.space == isa::Space::kConst) {
     return;
   }
-  const uint64_t line_bytes = launch_->machine().profile.l1.line_bytes;
-  ++line_clock_;
-  uint64_t last_line = ~uint64_t{0};
-  for (unsigned lane = 0; lane < isa::kWarpLanes; ++lane) {
-    if ((record.exec_mask >> lane & 1) == 0) {
-      continue;
-    }
-    const uint64_t line = record.addresses[lane] / line_bytes;
-    if (line == last_line) {
-      continue;
-    }
-    last_line = line;
-    if (record.writes_memory) {
-      line_writes_[line] = {
-          .time = line_clock_, .block = block.index(), .core = block.core(), .pc = record.pc};
-    } else if (record.insn->desc->has(isa::kCacheControl) && !record.reads_memory) {
-      cached.erase(line); // INVAL.line
-    } else if (record.hint == isa::CacheHint::kCached) {
-      const auto [held, is_new] = cached.try_emplace(line, line_clock_);
-      const auto write = line_writes_.find(line);
-      if (!is_new && write != line_writes_.end() && write->second.core != block.core() &&
-          write->second.time > held->second) {
-        stale_read(block, record, lane, write->second.pc, write->second.block);
+  for (uint32_t i = 0; i < span.warp_count; ++i) {
+    if (span.exec_masks[i] != 0) {
+      const WarpAccess warp{span, span.first_warp + i, i * isa::kWarpLanes, span.exec_masks[i]};
+      lane_accesses(warp);
+      if (has_caches_ && span.space == isa::Space::kHbm) {
+        cached_lines(warp);
       }
     }
   }
 }
 
+// ---------------------------------------------------------------- data caches
+
+void RaceCheck::control_cached(const BlockRun& block, const IssueRecord& record) {
+  if (block.core() >= lines_of_core_.size()) {
+    return;
+  }
+  const uint64_t keep = ~(uint64_t{1} << block.core());
+  const auto drop = [&](uint64_t line) {
+    lines_[line].held &= keep;
+    lines_[line].stale &= keep;
+  };
+  std::vector<uint64_t>& own = lines_of_core_[block.core()];
+  if (record.addresses == nullptr) { // INVAL.all
+    std::for_each(own.begin(), own.end(), drop);
+    own.clear();
+    return;
+  }
+  // PREFETCH is told from INVAL.line by its scope, which is the lane's.
+  const bool drops = record.insn->desc->scope == isa::Scope::kWarp;
+  for (unsigned lane = 0; lane < isa::kWarpLanes; ++lane) {
+    const uint64_t line = record.addresses[lane] / line_bytes_;
+    if ((record.exec_mask >> lane & 1) == 0) {
+      continue;
+    }
+    if (drops) {
+      drop(line);
+    } else if ((lines_[line].held & ~keep) == 0) {
+      lines_[line].held |= ~keep;
+      own.push_back(line);
+    }
+  }
+}
+
+void RaceCheck::cached_lines(const WarpAccess& warp) {
+  const SpanRecord& span = warp.span;
+  const uint32_t core = span.block->core();
+  const bool is_tracked = core < lines_of_core_.size();
+  if (!span.writes_memory && (span.hint != isa::CacheHint::kCached || !is_tracked)) {
+    return;
+  }
+  const uint64_t bit = is_tracked ? uint64_t{1} << core : 0;
+  uint64_t last_line = ~uint64_t{0};
+  for (unsigned lane = 0; lane < isa::kWarpLanes; ++lane) {
+    if ((warp.mask >> lane & 1) == 0) {
+      continue;
+    }
+    const uint64_t number = warp.address(lane) / line_bytes_;
+    if (number == last_line) {
+      continue;
+    }
+    last_line = number;
+    CachedLine& line = lines_[number];
+    if (span.writes_memory) {
+      line.stale |= line.held & ~bit;
+      line.writer_block = span.block->index();
+      line.writer_pc = span.pc;
+    } else if ((line.held & bit) == 0) {
+      line.held |= bit;
+      lines_of_core_[core].push_back(number);
+    } else if ((line.stale & bit) != 0) {
+      stale_read(warp, lane, line.writer_pc, line.writer_block);
+    }
+  }
+}
+
 // Only bytes that the other block wrote are stale, and only an ordered pair: the other is a race.
-void RaceCheck::stale_read(const BlockRun& block,
-                           const IssueRecord& record,
+void RaceCheck::stale_read(const WarpAccess& warp,
                            unsigned lane,
                            uint32_t writer_pc,
                            uint64_t writer_block) {
+  const SpanRecord& span = warp.span;
+  const BlockRun& block = *span.block;
+  const uint64_t address = warp.address(lane);
   bool is_written = false;
-  hbm_.visit(
-      record.addresses[lane], record.access_bytes, [&](const AccessCell& cell, uint8_t, uint64_t) {
-        is_written |=
-            cell.write.is_present() && (cell.write.agent & kCopyBit) == 0 &&
-            order_.block_of(cell.write.agent) == writer_block &&
-            order_.is_ordered(cell.write.agent, cell.write.time, block.index(), record.warp);
-      });
-  if (!is_written || findings_.count_known(CheckKind::kRace, record.pc, writer_pc, kStale)) {
+  for (uint64_t at = address; at < address + span.access_bytes && !is_written; ++at) {
+    const AccessEntry& write = hbm_.peek(at).write;
+    is_written = write.is_present() && (write.agent & kCopyBit) == 0 &&
+                 order_.block_of(write.agent) == writer_block &&
+                 order_.is_ordered(write.agent, write.time, block.index(), warp.warp);
+  }
+  if (!is_written || findings_.count_known(CheckKind::kRace, span.pc, writer_pc, kStale)) {
     return;
   }
   findings_.add(
@@ -182,89 +268,103 @@ void RaceCheck::stale_read(const BlockRun& block,
        .message = "stale read: the data cache of this core may still hold the line from "
                   "before the write on another core",
        .hint = "load with .cv or .cg, or use inval.line before the load",
-       .here = {.pc = record.pc,
+       .here = {.pc = span.pc,
                 .block = block.index(),
-                .warp = record.warp,
+                .warp = warp.warp,
                 .lane_mask = 1u << lane,
-                .what = fmt::format("read of {} bytes", record.access_bytes)},
+                .what = fmt::format("read of {} bytes", span.access_bytes)},
        .there =
            FindingSite{
                .pc = writer_pc, .block = writer_block, .warp = 0, .lane_mask = 0, .what = "write"},
        .has_address = true,
        .space = isa::Space::kHbm,
-       .address = record.addresses[lane],
-       .size_bytes = record.access_bytes,
-       .location = describe_address(block, isa::Space::kHbm, record.addresses[lane])},
+       .address = address,
+       .size_bytes = span.access_bytes,
+       .location = describe_address(block, isa::Space::kHbm, address)},
       kStale);
 }
 
+// ---------------------------------------------------------------- accesses
+
 // Order first, then compare: what an atomic learns of a flag counts for the atomic itself.
-void RaceCheck::synchronise(const BlockRun& block, const IssueRecord& record) {
+void RaceCheck::synchronise(const WarpAccess& warp) {
+  const SpanRecord& span = warp.span;
+  const uint64_t block = span.block->index();
   const bool acquires =
-      record.is_atomic || (record.reads_memory && record.hint == isa::CacheHint::kVolatile);
-  const bool releases = record.writes_memory && order_.has_fenced(block.index(), record.warp);
+      span.is_atomic || (span.reads_memory && span.hint == isa::CacheHint::kVolatile);
+  const bool releases = span.writes_memory && order_.has_fenced(block, warp.warp);
   if (!acquires && !releases) {
     return;
   }
   for (unsigned lane = 0; lane < isa::kWarpLanes; ++lane) {
-    if ((record.exec_mask >> lane & 1) == 0) {
+    if ((warp.mask >> lane & 1) == 0) {
       continue;
     }
     // Scratchpad addresses of different blocks are different places.
-    const uint64_t location = record.space == isa::Space::kHbm
-                                  ? record.addresses[lane]
-                                  : ~(block.index() << 24 | record.addresses[lane]);
+    const uint64_t location =
+        span.space == isa::Space::kHbm ? warp.address(lane) : ~(block << 24 | warp.address(lane));
     if (acquires) {
-      order_.acquire(block.index(), record.warp, location);
+      order_.acquire(block, warp.warp, location);
     }
     if (releases) {
-      order_.release(block.index(), record.warp, location);
+      order_.release(block, warp.warp, location);
     }
   }
 }
 
-void RaceCheck::lane_accesses(const BlockRun& block, const IssueRecord& record) {
-  synchronise(block, record);
-  Access access{.block = &block,
-                .warp = record.warp,
-                .agent = order_.agent(block.index(), record.warp),
-                .time = order_.time(block.index(), record.warp),
-                .pc = record.pc,
-                .space = record.space,
-                .reads = record.reads_memory,
-                .writes = record.writes_memory,
-                .is_atomic = record.is_atomic,
-                .is_volatile = record.hint == isa::CacheHint::kVolatile};
-  if (record.exec_mask == ~0u && record.is_strided &&
-      record.stride == int64_t{record.access_bytes}) {
-    access.lane_mask = ~0u;
-    access.address = record.addresses[0];
-    access.bytes = uint64_t{record.access_bytes} * isa::kWarpLanes;
-    range(access);
-    return;
-  }
-  access.bytes = record.access_bytes;
+// Lanes next to each other at bytes next to each other are one access: most are.
+void RaceCheck::lane_accesses(const WarpAccess& warp) {
+  synchronise(warp);
+  const SpanRecord& span = warp.span;
+  Access access{.block = span.block,
+                .warp = warp.warp,
+                .agent = order_.agent(span.block->index(), warp.warp),
+                .time = order_.time(span.block->index(), warp.warp),
+                .pc = span.pc,
+                .lane_bytes = span.access_bytes,
+                .space = span.space,
+                .reads = span.reads_memory,
+                .writes = span.writes_memory,
+                .is_atomic = span.is_atomic,
+                .is_volatile = span.hint == isa::CacheHint::kVolatile};
+  bool ascends = true; // no two lanes overlap
+  uint64_t end = 0;    // of the lane before
   for (unsigned lane = 0; lane < isa::kWarpLanes; ++lane) {
-    if ((record.exec_mask >> lane & 1) != 0) {
-      access.lane_mask = 1u << lane;
-      access.address = record.addresses[lane];
-      range(access);
+    if ((warp.mask >> lane & 1) == 0) {
+      continue;
     }
+    const uint64_t address = warp.address(lane);
+    if (access.bytes != 0 && address == end &&
+        access.first_lane + access.bytes / access.lane_bytes == lane) {
+      access.bytes += access.lane_bytes;
+    } else if (access.bytes == 0 || access.writes || address != access.address ||
+               access.bytes != access.lane_bytes) { // else: a broadcast read, seen already
+      if (access.bytes != 0) {
+        range(access);
+        ascends = ascends && address >= end;
+      }
+      access.first_lane = lane;
+      access.address = address;
+      access.bytes = access.lane_bytes;
+    }
+    end = address + access.lane_bytes;
   }
-  if (record.writes_memory && !record.is_atomic) {
-    same_insn_writes(block, record);
+  range(access);
+  if (span.writes_memory && !span.is_atomic && !ascends) {
+    same_insn_writes(warp);
   }
 }
 
 AccessShadow& RaceCheck::shadow(const Access& access) {
-  return access.space == isa::Space::kHbm ? hbm_ : blocks_.at(access.block->index()).l1;
+  return access.space == isa::Space::kHbm ? hbm_ : data(*access.block).l1;
 }
 
 void RaceCheck::range(const Access& access) {
-  shadow(access).visit(
-      access.address, access.bytes, [&](AccessCell& cell, uint8_t mask, uint64_t address) {
-        touch(cell, mask, address, access);
-      });
+  shadow(access).visit(access.address,
+                       access.bytes,
+                       [&](AccessCell& cell, uint8_t mask, uint64_t address, uint64_t bytes) {
+                         touch(cell, mask, address, bytes, access);
+                       });
 }
 
 bool RaceCheck::is_ordered(const AccessEntry& earlier, const Access& access) const {
@@ -273,22 +373,32 @@ bool RaceCheck::is_ordered(const AccessEntry& earlier, const Access& access) con
          order_.is_ordered(earlier.agent, earlier.time, access.block->index(), access.warp);
 }
 
-void RaceCheck::touch(AccessCell& cell, uint8_t mask, uint64_t address, const Access& access) {
+void RaceCheck::touch(
+    AccessCell& cell, uint8_t mask, uint64_t address, uint64_t bytes, const Access& access) {
   if (cell.write.is_present() && !is_ordered(cell.write, access)) {
     const bool both_atomic = cell.is_write_atomic && access.is_atomic;
     // A flag that is polled: .cv loads against stores and atomics.
     const bool polls = access.reads && !access.writes && access.is_volatile;
     if (!both_atomic && !polls) {
-      report(cell.write, true, address, access);
+      report(cell.write, true, address, bytes, access);
     }
   }
+  const uint32_t lane = access.lane_bytes == 0
+                            ? 0
+                            : access.first_lane + static_cast<uint32_t>((address - access.address) /
+                                                                        access.lane_bytes);
+  const AccessEntry entry{.agent = access.agent,
+                          .time = access.time,
+                          .pc = access.pc & 0x3ffffff,
+                          .is_line = bytes == AccessShadow::kLineBytes ? 1u : 0u,
+                          .lane = lane & 31};
   if (access.writes) {
     for (unsigned r = 0; r < 2; ++r) {
       if (cell.reads[r].is_present() && !is_ordered(cell.reads[r], access)) {
-        report(cell.reads[r], false, address, access);
+        report(cell.reads[r], false, address, bytes, access);
       }
     }
-    cell.write = {.agent = access.agent, .time = access.time, .pc = access.pc};
+    cell.write = entry;
     cell.write_bytes = mask;
     cell.is_write_atomic = access.is_atomic;
     // Reads that came before this write are covered by it: whoever races with them races with it.
@@ -297,12 +407,14 @@ void RaceCheck::touch(AccessCell& cell, uint8_t mask, uint64_t address, const Ac
   }
   // A read that no later write races with is not kept: it would only hide one that can.
   if (access.reads && !access.is_atomic && !access.is_volatile) {
-    record_read(cell, mask, access);
+    record_read(cell, mask, entry, access);
   }
 }
 
-void RaceCheck::record_read(AccessCell& cell, uint8_t mask, const Access& access) {
-  const AccessEntry entry{.agent = access.agent, .time = access.time, .pc = access.pc};
+void RaceCheck::record_read(AccessCell& cell,
+                            uint8_t mask,
+                            const AccessEntry& entry,
+                            const Access& access) {
   unsigned place = 2;
   for (unsigned r = 0; r < 2 && place == 2; ++r) {
     if (!cell.reads[r].is_present() || is_ordered(cell.reads[r], access)) {
@@ -324,9 +436,31 @@ void RaceCheck::record_read(AccessCell& cell, uint8_t mask, const Access& access
   cell.read_bytes[place] = mask;
 }
 
+// How far from `address` on both accesses touch the same bytes.
+uint64_t RaceCheck::conflicting_bytes(const AccessEntry& earlier,
+                                      bool earlier_wrote,
+                                      uint64_t address,
+                                      uint64_t known_bytes,
+                                      uint64_t end,
+                                      const Access& access) {
+  const auto is_same = [&](const AccessEntry& entry) {
+    return entry.agent == earlier.agent && entry.pc == earlier.pc;
+  };
+  uint64_t at = std::min(address + known_bytes, end);
+  while (at < end) {
+    const AccessCell& cell = shadow(access).peek(at);
+    if (!(earlier_wrote ? is_same(cell.write) : is_same(cell.reads[0]) || is_same(cell.reads[1]))) {
+      break;
+    }
+    ++at;
+  }
+  return at - address;
+}
+
 void RaceCheck::report(const AccessEntry& earlier,
                        bool earlier_wrote,
                        uint64_t address,
+                       uint64_t bytes,
                        const Access& access) {
   if (findings_.count_known(CheckKind::kRace, access.pc, earlier.pc, kConflict)) {
     return;
@@ -350,28 +484,40 @@ void RaceCheck::report(const AccessEntry& earlier,
                         access.writes ? "write" : "read",
                         scope);
   finding.hint = hint_for(earlier, access);
+  // The one lane that touches the first conflicting byte, and all of its bytes.
+  uint64_t begin = access.address;
+  uint64_t size = access.bytes;
+  uint32_t lane_mask = 0;
+  if (access.lane_bytes != 0) {
+    const uint64_t lane = (address - access.address) / access.lane_bytes;
+    begin += lane * access.lane_bytes;
+    size = access.lane_bytes;
+    lane_mask = 1u << (access.first_lane + lane);
+  }
   finding.here = {.pc = access.pc,
                   .block = access.block->index(),
                   .warp = access.warp,
-                  .lane_mask = access.lane_mask,
-                  .what = describe(program.at(access.pc), access.writes, is_copy, access.bytes)};
-  if (access.lane_mask == ~0u) {
-    // A contiguous access of the whole warp: the one lane that touches this byte.
-    const auto lane = static_cast<unsigned>((address - access.address) / (access.bytes / 32));
-    finding.here.lane_mask = 1u << lane;
-    finding.here.what = describe(program.at(access.pc), access.writes, is_copy, access.bytes / 32);
+                  .lane_mask = lane_mask,
+                  .what = describe(program.at(access.pc), access.writes, is_copy, size)};
+  finding.there = FindingSite{.pc = earlier.pc,
+                              .block = earlier_block,
+                              .warp = earlier_is_copy ? 0 : order_.warp_of(earlier.agent),
+                              .lane_mask = 0};
+  const uint32_t earlier_bytes = lane_bytes_of(program.at(earlier.pc));
+  if (!earlier_is_copy && earlier_bytes != 0) {
+    const uint64_t into_line = earlier.is_line ? address % AccessShadow::kLineBytes : 0;
+    finding.there->lane_mask = 1u << ((earlier.lane + into_line / earlier_bytes) % isa::kWarpLanes);
   }
-  finding.there =
-      FindingSite{.pc = earlier.pc,
-                  .block = earlier_block,
-                  .warp = earlier_is_copy ? 0 : order_.warp_of(earlier.agent),
-                  .lane_mask = 0,
-                  .what = describe(program.at(earlier.pc), earlier_wrote, earlier_is_copy, 0)};
+  finding.there->what =
+      describe(program.at(earlier.pc), earlier_wrote, earlier_is_copy, earlier_bytes);
   finding.has_address = true;
   finding.space = access.space;
-  finding.address = address;
-  finding.size_bytes = 1;
-  finding.location = describe_address(*access.block, access.space, address);
+  finding.address = begin;
+  finding.size_bytes = size;
+  finding.location = describe_address(*access.block, access.space, begin);
+  finding.conflict_address = address;
+  finding.conflict_bytes =
+      conflicting_bytes(earlier, earlier_wrote, address, bytes, begin + size, access);
   findings_.add(std::move(finding), kConflict);
 }
 
@@ -395,7 +541,7 @@ std::string RaceCheck::hint_for(const AccessEntry& earlier, const Access& access
     return "blocks run in any order: use atomics, or a flag written after fence.device and polled "
            "with load.cv";
   }
-  const std::vector<uint32_t>& barriers = blocks_.at(access.block->index()).warp_barrier_pcs;
+  const std::vector<uint32_t>& barriers = data(*access.block).warp_barrier_pcs;
   const uint32_t pc = barriers[access.warp];
   if (pc != kNoPc) {
     return fmt::format("barrier at {} joins the 32 lanes of one warp only; use barrier_block",
@@ -405,38 +551,42 @@ std::string RaceCheck::hint_for(const AccessEntry& earlier, const Access& access
 }
 
 // Lanes of one warp whose stores overlap in one insn with different values.
-void RaceCheck::same_insn_writes(const BlockRun& block, const IssueRecord& record) {
+void RaceCheck::same_insn_writes(const WarpAccess& warp) {
+  const SpanRecord& span = warp.span;
+  const BlockRun& block = *span.block;
+  const isa::Insn& insn = span.decoded->insn;
   std::array<uint8_t, isa::kWarpLanes> lanes{};
   unsigned count = 0;
   for (unsigned lane = 0; lane < isa::kWarpLanes; ++lane) {
-    if ((record.exec_mask >> lane & 1) != 0) {
+    if ((warp.mask >> lane & 1) != 0) {
       lanes[count++] = static_cast<uint8_t>(lane);
     }
   }
   std::sort(lanes.begin(), lanes.begin() + count, [&](uint8_t a, uint8_t b) {
-    return record.addresses[a] != record.addresses[b] ? record.addresses[a] < record.addresses[b]
-                                                      : a < b;
+    const uint64_t at_a = warp.address(a);
+    const uint64_t at_b = warp.address(b);
+    return at_a != at_b ? at_a < at_b : a < b;
   });
-  const isa::Operand& source = record.insn->operands[1];
+  const isa::Operand& source = insn.operands[1];
   const auto value = [&](uint8_t lane) {
-    return block.source_value(source, record.insn->type, record.warp * isa::kWarpLanes + lane);
+    return block.source_value(source, insn.type, warp.warp * isa::kWarpLanes + lane);
   };
   for (unsigned i = 1; i < count; ++i) {
     const uint8_t low = lanes[i - 1];
     const uint8_t high = lanes[i];
-    const uint64_t distance = record.addresses[high] - record.addresses[low];
-    if (distance >= record.access_bytes || (distance == 0 && value(low) == value(high))) {
+    const uint64_t distance = warp.address(high) - warp.address(low);
+    if (distance >= span.access_bytes || (distance == 0 && value(low) == value(high))) {
       continue;
     }
-    if (findings_.count_known(CheckKind::kRace, record.pc, record.pc, kSameInsn)) {
+    if (findings_.count_known(CheckKind::kRace, span.pc, span.pc, kSameInsn)) {
       return;
     }
-    const uint64_t address = record.addresses[high];
-    const FindingSite site{.pc = record.pc,
+    const uint64_t address = warp.address(high);
+    const FindingSite site{.pc = span.pc,
                            .block = block.index(),
-                           .warp = record.warp,
+                           .warp = warp.warp,
                            .lane_mask = 1u << low | 1u << high,
-                           .what = fmt::format("write of {} bytes", record.access_bytes)};
+                           .what = fmt::format("write of {} bytes", span.access_bytes)};
     findings_.add({.kind = CheckKind::kRace,
                    .message = "lanes of one warp store different values to the same bytes in one "
                               "insn; which remains is undefined",
@@ -444,10 +594,10 @@ void RaceCheck::same_insn_writes(const BlockRun& block, const IssueRecord& recor
                    .here = site,
                    .there = site,
                    .has_address = true,
-                   .space = record.space,
+                   .space = span.space,
                    .address = address,
-                   .size_bytes = record.access_bytes,
-                   .location = describe_address(block, record.space, address)},
+                   .size_bytes = span.access_bytes,
+                   .location = describe_address(block, span.space, address)},
                   kSameInsn);
     return;
   }

@@ -25,11 +25,14 @@ public:
   explicit RaceCheck(Findings& findings) : findings_(findings) {}
 
   Wants wants() const override {
-    return kWantsLaunch | kWantsBlock | kWantsIssue | kWantsBarrier | kWantsCopy | kWantsWait;
+    return kWantsLaunch | kWantsBlock | kWantsSpan | kWantsIssue | kWantsBarrier | kWantsCopy |
+           kWantsWait;
   }
+  const Interest* interests() const override { return interests_.data(); }
   void launch_begin(const Launch& launch) override;
   void block_begin(const BlockRun& block) override;
   void block_end(const BlockRun& block) override;
+  void after_span(const SpanRecord& span) override;
   void after_insn(const BlockRun& block, const IssueRecord& record) override;
   void barrier_release(const BlockRun& block, unsigned id) override;
   void copy_start(const EventSite& site, const CopyRecord& copy) override;
@@ -42,13 +45,15 @@ private:
     std::vector<uint32_t> warp_barrier_pcs; // last BARRIER of each warp since the block's, or
                                             // kNoPc
   };
+  /// Bytes next to each other that lanes next to each other access, or a row of a copy.
   struct Access {
     const BlockRun* block = nullptr;
     uint32_t warp = 0;
     Agent agent = kNoAgent;
     uint32_t time = 0;
     uint32_t pc = 0;
-    uint32_t lane_mask = 0;
+    uint32_t first_lane = 0;
+    uint32_t lane_bytes = 0; // of one lane; 0: not by lanes
     isa::Space space = isa::Space::kHbm;
     uint64_t address = 0;
     uint64_t bytes = 0;
@@ -57,41 +62,63 @@ private:
     bool is_atomic = false;
     bool is_volatile = false;
   };
+  /// One warp's share of a span's access.
+  struct WarpAccess {
+    const SpanRecord& span;
+    uint32_t warp = 0;
+    uint32_t first = 0; // lane of the span
+    uint32_t mask = 0;
+    uint64_t address(unsigned lane) const { return span.address(first + lane); }
+  };
 
-  void lane_accesses(const BlockRun& block, const IssueRecord& record);
-  void synchronise(const BlockRun& block, const IssueRecord& record);
+  BlockData& data(const BlockRun& block) const;
+  void lane_accesses(const WarpAccess& warp);
+  void synchronise(const WarpAccess& warp);
   void range(const Access& access);
-  void touch(AccessCell& cell, uint8_t mask, uint64_t address, const Access& access);
-  void record_read(AccessCell& cell, uint8_t mask, const Access& access);
-  bool is_ordered(const AccessEntry& earlier, const Access& access) const;
   void
-  report(const AccessEntry& earlier, bool earlier_wrote, uint64_t address, const Access& access);
+  touch(AccessCell& cell, uint8_t mask, uint64_t address, uint64_t bytes, const Access& access);
+  void record_read(AccessCell& cell, uint8_t mask, const AccessEntry& entry, const Access& access);
+  bool is_ordered(const AccessEntry& earlier, const Access& access) const;
+  void report(const AccessEntry& earlier,
+              bool earlier_wrote,
+              uint64_t address,
+              uint64_t bytes,
+              const Access& access);
+  uint64_t conflicting_bytes(const AccessEntry& earlier,
+                             bool earlier_wrote,
+                             uint64_t address,
+                             uint64_t known_bytes,
+                             uint64_t end,
+                             const Access& access);
   std::string hint_for(const AccessEntry& earlier, const Access& access) const;
-  void same_insn_writes(const BlockRun& block, const IssueRecord& record);
-  void cached_lines(const BlockRun& block, const IssueRecord& record);
-  void stale_read(const BlockRun& block,
-                  const IssueRecord& record,
-                  unsigned lane,
-                  uint32_t writer_pc,
-                  uint64_t writer_block);
+  void same_insn_writes(const WarpAccess& warp);
+  void cached_lines(const WarpAccess& warp);
+  void forget_settled_copies(const BlockRun& block);
+  void control_cached(const BlockRun& block, const IssueRecord& record);
+  void stale_read(const WarpAccess& warp, unsigned lane, uint32_t writer_pc, uint64_t writer_block);
   AccessShadow& shadow(const Access& access);
 
-  // Lines of hbm as the data caches of the cores may hold them, on a clock that counts accesses.
-  struct LineWrite {
-    uint64_t time = 0;
-    uint64_t block = 0;
-    uint32_t core = 0;
-    uint32_t pc = 0;
+  // Lines of hbm as the data caches of the cores may hold them. Cores past the first 64 are left
+  // out: what they hold is not known.
+  struct CachedLine {
+    uint64_t held = 0;  // bit a core: it has loaded the line
+    uint64_t stale = 0; // of those: another core has written it since
+    uint64_t writer_block = 0;
+    uint32_t writer_pc = 0;
   };
 
   Findings& findings_;
+  std::vector<Interest> interests_;
   HappensBefore order_;
   AccessShadow hbm_;
   std::unordered_map<uint64_t, BlockData> blocks_;
+  mutable uint64_t last_block_ = ~uint64_t{0}; // of data()
+  mutable BlockData* last_data_ = nullptr;
   const Launch* launch_ = nullptr;
-  uint64_t line_clock_ = 0;
-  std::unordered_map<uint64_t, LineWrite> line_writes_;
-  std::vector<std::unordered_map<uint64_t, uint64_t>> cached_; // by core: line -> time of the load
+  bool has_caches_ = false; // several, and several blocks
+  uint64_t line_bytes_ = 0;
+  PagedArray<CachedLine> lines_;
+  std::vector<std::vector<uint64_t>> lines_of_core_; // that it has loaded, some of them twice
 };
 
 } // namespace pto::sim

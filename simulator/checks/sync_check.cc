@@ -3,6 +3,7 @@
 #include "simulator/checks/sync_check.h"
 
 #include "simulator/block.h"
+#include "simulator/launch.h"
 #include "simulator/program.h"
 
 #include <fmt/format.h>
@@ -23,6 +24,16 @@ enum Topic : unsigned {
 };
 
 } // namespace
+
+void SyncCheck::launch_begin(const Launch& launch) {
+  blocks_.clear();
+  interests_.clear();
+  for (const ProgramInsn& decoded : launch.program().insns()) {
+    interests_.push_back(decoded.is_block_scoped || decoded.insn.desc->has(isa::kWarpBarrier)
+                             ? Interest::kWarp
+                             : Interest::kNone);
+  }
+}
 
 void SyncCheck::block_begin(const BlockRun& block) {
   blocks_[block.index()] = {};

@@ -19,7 +19,11 @@ class SyncCheck : public Observer {
 public:
   explicit SyncCheck(Findings& findings) : findings_(findings) {}
 
-  Wants wants() const override { return kWantsBlock | kWantsBefore | kWantsBarrier | kWantsWait; }
+  Wants wants() const override {
+    return kWantsLaunch | kWantsBlock | kWantsBefore | kWantsBarrier | kWantsWait;
+  }
+  const Interest* interests() const override { return interests_.data(); }
+  void launch_begin(const Launch& launch) override;
   void block_begin(const BlockRun& block) override;
   void block_end(const BlockRun& block) override;
   void before_insn(const EventSite& site, uint32_t active_mask, uint32_t exec_mask) override;
@@ -34,6 +38,7 @@ private:
   void non_uniform_operands(const EventSite& site, uint32_t exec_mask);
 
   Findings& findings_;
+  std::vector<Interest> interests_;
   std::unordered_map<uint64_t, BlockData> blocks_;
 };
 
