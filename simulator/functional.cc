@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <vector>
 
 namespace pto::sim {
 
@@ -18,7 +19,7 @@ namespace {
 constexpr uint64_t kQuantum = uint64_t{1} << 16;
 
 RunResult run_in_order(Launch& launch, const RunOptions& options) {
-  RunLoop loop(launch, options);
+  RunLoop loop(launch, options, kQuantum);
   std::deque<std::unique_ptr<BlockRun>> resident;
   const uint32_t limit = launch.resident_limit();
   const uint32_t cores = std::max(1u, launch.machine().profile.cores);
@@ -48,6 +49,13 @@ RunResult run_in_order(Launch& launch, const RunOptions& options) {
       loop.end_with(block->deadlock_fault());
       resident.push_back(std::move(block));
     }
+    loop.look_for_spinning([&] {
+      std::vector<const BlockRun*> blocks;
+      for (const std::unique_ptr<BlockRun>& each : resident) {
+        blocks.push_back(each.get());
+      }
+      return blocks;
+    });
   }
   for (std::unique_ptr<BlockRun>& block : resident) {
     launch.retire_block(std::move(block));

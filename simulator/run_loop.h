@@ -4,6 +4,7 @@
 
 #include "simulator/block.h"
 #include "simulator/launch.h"
+#include "simulator/spin_probe.h"
 
 #include <algorithm>
 
@@ -11,7 +12,9 @@ namespace pto::sim {
 
 class RunLoop {
 public:
-  RunLoop(Launch& launch, const RunOptions& options) : launch_(launch), options_(options) {}
+  /// `window_insns`: see SpinWatch.
+  RunLoop(Launch& launch, const RunOptions& options, uint64_t window_insns)
+      : launch_(launch), options_(options), spin_watch_(launch, window_insns) {}
 
   /// Looks at the limit, the interrupt flag and progress; false when the run must end.
   bool goes_on() {
@@ -46,6 +49,16 @@ public:
     return block.step(warp);
   }
 
+  /// Ends the run if it can be seen that no warp will ever get further. `blocks()`: the resident
+  /// ones.
+  template <class Blocks> void look_for_spinning(Blocks&& blocks) {
+    if (spin_watch_.is_due(executed_) && result_.status == RunStatus::kCompleted) {
+      if (std::optional<Fault> fault = spin_watch_.look(executed_, blocks())) {
+        end_with(std::move(*fault));
+      }
+    }
+  }
+
   void end_with(Fault fault) {
     result_.status = fault.kind == FaultKind::kDeadlock ? RunStatus::kDeadlock : RunStatus::kFault;
     result_.fault = std::move(fault);
@@ -65,6 +78,7 @@ private:
 
   Launch& launch_;
   const RunOptions& options_;
+  SpinWatch spin_watch_;
   RunResult result_;
   uint64_t executed_ = 0;
   uint64_t reported_ = 0;

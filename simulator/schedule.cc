@@ -35,10 +35,16 @@ private:
 /// for ever.
 constexpr uint64_t kGreedySteps = 4096;
 
+/// Insns of all warps of a block that let each execute some thousands (SpinWatch).
+uint64_t spin_window(const Launch& launch) {
+  return 2 * kGreedySteps * launch.image().warps;
+}
+
 class Driver {
 public:
   Driver(Launch& launch, const Schedule& schedule, const RunOptions& options)
-      : launch_(launch), schedule_(schedule), loop_(launch, options), random_(schedule.seed) {
+      : launch_(launch), schedule_(schedule), loop_(launch, options, spin_window(launch)),
+        random_(schedule.seed) {
     places_.resize(launch.resident_limit());
   }
 
@@ -85,6 +91,15 @@ private:
       return false;
     }
     loop_.step(block, warp);
+    loop_.look_for_spinning([&] {
+      std::vector<const BlockRun*> blocks;
+      for (const std::unique_ptr<BlockRun>& each : places_) {
+        if (each != nullptr) {
+          blocks.push_back(each.get());
+        }
+      }
+      return blocks;
+    });
     if (block.has_fault()) {
       loop_.end_with(*block.fault());
       is_open_ = false;
@@ -197,7 +212,8 @@ std::optional<Schedule> parse_schedule(std::string_view text, std::string& error
         "schedule '{}': expected random:SEED with a seed from 0 to 2^64-1, such as random:7", text);
     return std::nullopt;
   }
-  error = fmt::format("unknown schedule '{}'; expected lockstep, greedy or random:SEED", text);
+  error =
+      fmt::format("unknown schedule '{}'; expected timed, lockstep, greedy or random:SEED", text);
   return std::nullopt;
 }
 

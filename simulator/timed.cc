@@ -6,10 +6,17 @@
 
 namespace pto::sim {
 
+namespace {
+
+constexpr uint32_t kSpinInsns = 4096; // of each warp, while a run is looked at (SpinWatch)
+
+} // namespace
+
 TimedRun::TimedRun(Launch& launch, SharedMemory& shared, const TimedOptions& options)
     : launch_(launch), options_(options),
       program_(launch.program().object(), launch.machine().profile),
       blocks_(launch.resident_limit()),
+      spin_watch_(launch, uint64_t{kSpinInsns} * launch.image().warps),
       model_(launch.machine().profile, program_, shared, *this, options.timing) {
   launch_.observers().notify(kWantsLaunch,
                              [&](Observer& observer) { observer.launch_begin(launch_); });
@@ -60,6 +67,12 @@ const IssueRecord& TimedRun::step(uint32_t place, uint32_t warp, uint64_t cycle)
   } else if (counts_.warp_insns >= options_.max_insns) {
     status_ = RunStatus::kLimit;
     must_stop_ = true;
+  } else if (spin_watch_.is_due(counts_.warp_insns)) {
+    if (std::optional<Fault> fault = spin_watch_.look(counts_.warp_insns, resident())) {
+      fault_ = std::move(fault);
+      status_ = RunStatus::kDeadlock;
+      must_stop_ = true;
+    }
   }
   if (options_.gate != nullptr) {
     options_.gate->issued(block, *last_record_);
@@ -69,6 +82,16 @@ const IssueRecord& TimedRun::step(uint32_t place, uint32_t warp, uint64_t cycle)
 
 bool TimedRun::may_issue(uint32_t place, uint32_t warp, uint64_t cycle) {
   return options_.gate == nullptr || options_.gate->may_issue(*blocks_[place], warp, cycle);
+}
+
+std::vector<const BlockRun*> TimedRun::resident() const {
+  std::vector<const BlockRun*> blocks;
+  for (const std::unique_ptr<BlockRun>& block : blocks_) {
+    if (block != nullptr) {
+      blocks.push_back(block.get());
+    }
+  }
+  return blocks;
 }
 
 bool TimedRun::wants_stop() {
@@ -94,7 +117,7 @@ void TimedRun::stopped(TimedStop stop) {
       }
     }
   } else if (fault_) {
-    status_ = RunStatus::kFault;
+    status_ = fault_->kind == FaultKind::kDeadlock ? RunStatus::kDeadlock : RunStatus::kFault;
   }
 }
 

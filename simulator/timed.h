@@ -9,6 +9,7 @@
 #include "simulator/block.h"
 #include "simulator/launch.h"
 #include "simulator/snapshot.h"
+#include "simulator/spin_probe.h"
 #include "simulator/timing/counters.h"
 #include "simulator/timing/shared_memory.h"
 #include "simulator/timing/timeline.h"
@@ -105,6 +106,7 @@ private:
   bool wants_stop() override;
   bool may_issue(uint32_t place, uint32_t warp, uint64_t cycle) override;
   void stopped(TimedStop stop);
+  std::vector<const BlockRun*> resident() const;
 
   Launch& launch_;
   TimedOptions options_;
@@ -116,6 +118,7 @@ private:
   RunStatus status_ = RunStatus::kCompleted;
   bool is_finished_ = false;
   bool must_stop_ = false;
+  SpinWatch spin_watch_;
   TimingModel model_; // last: it calls the host
 };
 

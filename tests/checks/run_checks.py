@@ -66,7 +66,7 @@ def findings(bin_dir, case, variant, extra=()):
     command = [str(pathlib.Path(bin_dir) / "ptosim"), str(case.file)]
     kernel = f"{case.name}_{variant}" if case.kinds else case.name
     command += ["--kernel", kernel, "--functional", "--checks=all", "--json"]
-    command += ["--max-instructions", "1000000", *shlex.split(case.run), *extra]
+    command += ["--max-instructions", "3000000", *shlex.split(case.run), *extra]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     if done.returncode not in (0, 1):
         raise AssertionError(f"{shlex.join(command)}\nexit {done.returncode}\n{done.stderr}")
