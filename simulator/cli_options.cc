@@ -79,6 +79,8 @@ struct RawOptions {
   std::vector<std::string> expects;
   std::vector<std::string> prints;
   std::string checks;
+  std::string schedule_fuzz;
+  std::string cache = "coherent";
   std::string max_insns;
   std::string max_cycles;
   bool nan_differs = false;
@@ -125,6 +127,16 @@ void declare(CLI::App& app, SimOptions& options, RawOptions& raw) {
                  options.schedule,
                  "Order of warps: timed (default), lockstep, greedy or random:SEED")
       ->type_name("ORDER");
+  app.add_option("--schedule-fuzz",
+                 raw.schedule_fuzz,
+                 "Run under timed, functional, lockstep, greedy and N random orders as well and "
+                 "report the first result that differs")
+      ->type_name("N");
+  app.add_option("--cache",
+                 raw.cache,
+                 "coherent (default): every load sees memory; incoherent: plain loads see what "
+                 "their core's data cache holds")
+      ->type_name("MODE");
   app.add_option("--checks",
                  raw.checks,
                  "What to look for: mem, init, race, sync, nan (a list with commas), or all")
@@ -188,6 +200,17 @@ void complete(SimOptions& options, const RawOptions& raw) {
   if (!raw.max_cycles.empty()) {
     options.max_cycles = parse_limit("--max-cycles", raw.max_cycles);
   }
+  if (!raw.schedule_fuzz.empty()) {
+    options.schedule_fuzz = parse_limit("--schedule-fuzz", raw.schedule_fuzz);
+    if (options.profiles.size() > 1) {
+      throw CLI::ValidationError("--schedule-fuzz", "it compares orders on one profile; give one");
+    }
+  }
+  if (raw.cache != "coherent" && raw.cache != "incoherent") {
+    throw CLI::ValidationError(
+        "--cache", fmt::format("unknown mode '{}'; expected coherent or incoherent", raw.cache));
+  }
+  options.is_cache_incoherent = raw.cache == "incoherent";
   std::string checks_error;
   const std::optional<CheckSet> checks = parse_checks(raw.checks, checks_error);
   if (!checks) {

@@ -37,7 +37,9 @@ struct SimOptions {
   std::vector<PrintRequest> prints;
   Tolerance tolerance;
   bool is_functional = false;
-  std::string schedule; // empty: the mode's own
+  std::string schedule;       // empty: the mode's own
+  uint64_t schedule_fuzz = 0; // random orders to compare with; 0: none
+  bool is_cache_incoherent = false;
   CheckSet checks;
   uint32_t dynamic_l1_bytes = 0;
   unsigned threads = 0;

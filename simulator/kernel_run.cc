@@ -47,6 +47,9 @@ KernelRun run_kernel(const SimOptions& options,
   config.args = place_arguments(arguments, machine.hbm);
   config.dynamic_l1_bytes = options.dynamic_l1_bytes;
   Launch launch(machine, std::move(program), config);
+  if (options.is_cache_incoherent) {
+    launch.use_incoherent_caches();
+  }
   Checks checks(options.checks);
   checks.attach(launch);
   ProgressLine line(!options.is_quiet && !options.is_json && ::isatty(STDERR_FILENO) == 1);

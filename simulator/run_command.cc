@@ -206,6 +206,10 @@ private:
           break;
         }
       }
+      if (options_.schedule_fuzz != 0 && last_run().result.status != RunStatus::kInterrupted) {
+        report_.fuzz =
+            fuzz_schedules(options_, program_, arguments_, report_.runs.front(), interrupt);
+      }
     } catch (const LaunchError& error) {
       isa::Diagnostics diags;
       diags.error({}, error.what());
@@ -331,18 +335,24 @@ private:
     if (!options_.expects.empty() && report_.expects.empty()) {
       fmt::print(stderr, "ptosim: nothing was compared, since the run did not complete\n");
     }
+    if (report_.fuzz && report_.fuzz->difference) {
+      fmt::print(stderr, "ptosim: {}", describe(*report_.fuzz, *program_));
+    } else if (report_.fuzz && !options_.is_quiet) {
+      fmt::print("{}", describe(*report_.fuzz, *program_));
+    }
     for (const std::string& disagreement : report_.disagreements) {
       fmt::print(stderr, "ptosim: error: {}\n", disagreement);
     }
   }
 
   [[nodiscard]] int exit_status() const {
-    if (last_run().result.status == RunStatus::kInterrupted) {
+    if (last_run().result.status == RunStatus::kInterrupted ||
+        (report_.fuzz && report_.fuzz->is_interrupted)) {
       return kInterruptedStatus;
     }
     const bool is_good =
         last_run().is_completed() && report_.disagreements.empty() &&
-        report_.runs.front().findings.empty() &&
+        !(report_.fuzz && report_.fuzz->difference) && report_.runs.front().findings.empty() &&
         std::all_of(report_.expects.begin(),
                     report_.expects.end(),
                     [](const ExpectOutcome& outcome) { return outcome.is_good(); });

@@ -157,6 +157,27 @@ nlohmann::json run_json(const KernelRun& run, const Program& program) {
   return json;
 }
 
+nlohmann::json fuzz_json(const ScheduleFuzz& fuzz) {
+  nlohmann::json json = {
+      {"schedules", fuzz.tried}, {"arrays", fuzz.arrays}, {"agree", !fuzz.difference.has_value()}};
+  if (!fuzz.skipped.empty()) {
+    json["skipped"] = fuzz.skipped;
+  }
+  if (fuzz.difference) {
+    const ScheduleDifference& difference = *fuzz.difference;
+    json["difference"] = {
+        {"schedules", {difference.first, difference.other}},
+        {"status", {name(difference.first_status), name(difference.other_status)}}};
+    if (difference.is_value()) {
+      json["difference"]["array"] = difference.array;
+      json["difference"]["index"] = difference.index;
+      json["difference"]["values"] = {difference.first_value, difference.other_value};
+      json["difference"]["differing"] = difference.differing;
+    }
+  }
+  return json;
+}
+
 /// NaN and infinity, which JSON lacks, as null.
 nlohmann::json number_json(double value) {
   return std::isfinite(value) ? nlohmann::json(value) : nlohmann::json(nullptr);
@@ -365,6 +386,9 @@ std::string report_json(const RunReport& report) {
   json["findings"] = nlohmann::json::array();
   for (const Finding& finding : first.findings) {
     json["findings"].push_back(nlohmann::json::parse(finding_json(finding, *report.program)));
+  }
+  if (report.fuzz) {
+    json["schedule_fuzz"] = fuzz_json(*report.fuzz);
   }
   json["prints"] = nlohmann::json::array();
   for (const PrintLine& line : first.result.prints) {

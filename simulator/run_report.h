@@ -5,6 +5,7 @@
 #include "simulator/cli_options.h"
 #include "simulator/compare.h"
 #include "simulator/kernel_run.h"
+#include "simulator/schedule_fuzz.h"
 
 #include <optional>
 #include <string>
@@ -33,6 +34,7 @@ struct RunReport {
   std::vector<KernelRun> runs; // one a profile, the first one's arrays count
   std::vector<WrittenFile> written;
   std::vector<ExpectOutcome> expects;
+  std::optional<ScheduleFuzz> fuzz;       // of --schedule-fuzz
   std::vector<std::string> disagreements; // arrays that differ between profiles
 };
 
