@@ -19,6 +19,7 @@ namespace pto::sim {
 
 namespace {
 
+constexpr uint64_t kLooks = 256;     // of a driver at the verdict, in a window
 constexpr uint32_t kMaxChanges = 64; // a run that changes memory so often makes progress
 
 bool reads_clock(const isa::Insn& insn) {
@@ -394,7 +395,7 @@ std::optional<Fault> SpinWatch::look(uint64_t executed, std::vector<const BlockR
     launch_.observers().attach(*probe_);
     probe_begin_ = executed;
     probe_end_ = executed + window;
-    next_look_ = executed + 1;
+    next_look_ = executed + 1 + window / kLooks;
     return std::nullopt;
   }
   if (probe_->has_verdict()) {
@@ -408,7 +409,7 @@ std::optional<Fault> SpinWatch::look(uint64_t executed, std::vector<const BlockR
     stop_probe();
     next_look_ = std::max(executed, kFirstLook) * 2;
   } else {
-    next_look_ = executed + 1;
+    next_look_ = executed + 1 + window / kLooks;
   }
   return std::nullopt;
 }

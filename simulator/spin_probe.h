@@ -88,6 +88,8 @@ public:
   bool is_due(uint64_t executed) const { return executed >= next_look_; }
   /// If it is due. `blocks`: all that are resident. The fault that ends a stuck run, or nothing.
   std::optional<Fault> look(uint64_t executed, std::vector<const BlockRun*> blocks);
+  /// Forgets what was seen: somebody outside may have changed the state.
+  void reset() { stop_probe(); }
 
 private:
   static constexpr uint64_t kFirstLook = uint64_t{1} << 18;

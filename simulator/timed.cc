@@ -122,6 +122,7 @@ void TimedRun::stopped(TimedStop stop) {
 }
 
 RunStatus TimedRun::run() {
+  spin_watch_.reset(); // a debugger may have written registers or memory
   if (is_finished_ || fault_) {
     return status_;
   }
@@ -135,6 +136,7 @@ bool TimedRun::step() {
   if (is_finished_) {
     return false;
   }
+  spin_watch_.reset();
   const uint64_t before = counts_.warp_insns;
   const TimedStop stop = model_.step();
   const bool has_stepped = counts_.warp_insns != before;
@@ -159,6 +161,7 @@ bool TimedRun::restore(const TimedSnapshot& snapshot, HbmHistory& history) {
   if (!restore_snapshot(snapshot.blocks, launch_, blocks_, history)) {
     return false;
   }
+  spin_watch_.reset();
   model_.restore(*snapshot.timing);
   counts_ = snapshot.counts;
   status_ = snapshot.status;

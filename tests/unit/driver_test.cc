@@ -218,7 +218,7 @@ TEST_CASE("schedules are named") {
   CHECK(error == "schedule 'random:x': expected random:SEED with a seed from 0 to 2^64-1, such as "
                  "random:7");
   CHECK_FALSE(parse_schedule("fair", error).has_value());
-  CHECK(error == "unknown schedule 'fair'; expected lockstep, greedy or random:SEED");
+  CHECK(error == "unknown schedule 'fair'; expected timed, lockstep, greedy or random:SEED");
 }
 
 } // namespace
