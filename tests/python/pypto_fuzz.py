@@ -23,6 +23,8 @@ import numpy as np
 import pypto
 from pypto import types as pt
 
+np.seterr(all="ignore")  # infinities and NaN are values here
+
 LANES = 35  # a warp and a bit
 WIDTH = 16  # elements of `mem` of each lane
 
@@ -66,6 +68,8 @@ _RANK = {"s32": (32, True), "u32": (32, False), "s64": (64, True), "u64": (64, F
 
 def _operands(a, b):
     """Both sides in the common type."""
+    if type(a) is type(b) and type(a) in (Int, Flt) and a.t is b.t:
+        return a, b
     if isinstance(a, (bool, np.bool_)):
         a = Int(int(a), pt.s32)
     if isinstance(b, (bool, np.bool_)):
@@ -88,14 +92,13 @@ def _operands(a, b):
 
 def _float(x, t: pt.DType = pt.f32) -> Flt:
     """x in a float type, rounded once."""
-    with np.errstate(all="ignore"):
-        if isinstance(x, Flt):
-            return x if x.t is t else Flt(x.v, t)
-        if isinstance(x, Int):
-            if t is pt.f16:  # numpy goes through a double, which is exact below 2^53 and huge beyond
-                return Flt(np.float16(float(x.v)), t)
-            return Flt(np.float32(np.int64(x.v) if x.t is not pt.u64 else np.uint64(x.v)))
-        return Flt(float(x), t)
+    if isinstance(x, Flt):
+        return x if x.t is t else Flt(x.v, t)
+    if isinstance(x, Int):
+        if t is pt.f16:  # numpy goes through a double, which is exact below 2^53 and huge beyond
+            return Flt(np.float16(float(x.v)), t)
+        return Flt(np.float32(np.int64(x.v) if x.t is not pt.u64 else np.uint64(x.v)))
+    return Flt(float(x), t)
 
 
 def _int_divide(a: Int, b: Int) -> Int:
@@ -111,19 +114,18 @@ def _arith(name):
         a, b = _operands(a, b)
         if isinstance(a, Flt):
             x, y, t = a.v, b.v, a.t
-            with np.errstate(all="ignore"):
-                if name == "add":
-                    return Flt(x + y, t)
-                if name == "sub":
-                    return Flt(x - y, t)
-                if name == "mul":
-                    return Flt(x * y, t)
-                if name == "truediv":
-                    return Flt(x / y, t)
-                floor = type(x)(np.floor(x / y))
-                if name == "floordiv":
-                    return Flt(floor, t)
-                return Flt(x - type(x)(floor * y), t)
+            if name == "add":
+                return Flt(x + y, t)
+            if name == "sub":
+                return Flt(x - y, t)
+            if name == "mul":
+                return Flt(x * y, t)
+            if name == "truediv":
+                return Flt(x / y, t)
+            floor = type(x)(np.floor(x / y))
+            if name == "floordiv":
+                return Flt(floor, t)
+            return Flt(x - type(x)(floor * y), t)
         if name == "truediv":
             return op(_float(a), _float(b))
         if name == "floordiv":
@@ -149,10 +151,9 @@ def _compare(name):
     def op(a, b):
         a, b = _operands(a, b)
         x, y = a.v, b.v
-        with np.errstate(all="ignore"):
-            return bool(
-                {"lt": x < y, "le": x <= y, "gt": x > y, "ge": x >= y, "eq": x == y, "ne": x != y}[name]
-            )
+        return bool(
+            {"lt": x < y, "le": x <= y, "gt": x > y, "ge": x >= y, "eq": x == y, "ne": x != y}[name]
+        )
 
     return op
 
@@ -214,13 +215,11 @@ def _minmax(name):
 def _fma(a, b, c) -> Flt:
     x, y, z = (_float(v).v for v in (a, b, c))
     if not all(map(math.isfinite, (x, y, z))):
-        with np.errstate(all="ignore"):
-            product = np.float64(x) * np.float64(y)
-            return Flt(np.float32(product + np.float64(z)))
+        product = np.float64(x) * np.float64(y)
+        return Flt(np.float32(product + np.float64(z)))
     exact = Fraction(float(x)) * Fraction(float(y)) + Fraction(float(z))
     if exact == 0:
-        with np.errstate(all="ignore"):
-            return Flt(np.float32(np.float64(x) * np.float64(y) + np.float64(z)))
+        return Flt(np.float32(np.float64(x) * np.float64(y) + np.float64(z)))
     return Flt(_round_f32(exact))
 
 
@@ -243,12 +242,16 @@ def _round_f32(exact: Fraction) -> np.float32:
     return np.float32(float(value))
 
 
+_TYPES = {np.dtype(t.numpy()).char: t for t in (pt.u8, pt.s32, pt.u32, pt.s64, pt.f32)}
+
+
 class Memory:
     """An array in the reference; pointer + integer is a new view."""
 
     def __init__(self, array: np.ndarray, offset: int = 0) -> None:
         self.array = array
         self.offset = offset
+        self.t = _TYPES[array.dtype.char]
 
     def __add__(self, count):
         return Memory(self.array, self.offset + int(count))
@@ -261,18 +264,17 @@ class Memory:
     def load(self):
         assert 0 <= self.offset < len(self.array)
         value = self.array[self.offset]
-        if self.array.dtype == np.float32:
+        t = self.t
+        if t is pt.f32:
             return Flt(value)
-        t = pt.from_numpy_dtype(self.array.dtype)
         return Int(int(value), pt.s32 if t.bits < 32 else t)
 
     def store(self, value) -> None:
         assert 0 <= self.offset < len(self.array)
-        if self.array.dtype == np.float32:
+        if self.t is pt.f32:
             self.array[self.offset] = _float(value).v
-            return
-        t = pt.from_numpy_dtype(self.array.dtype)
-        self.array[self.offset] = _wrap(int(value), t)
+        else:
+            self.array[self.offset] = _wrap(int(value), self.t)
 
 
 class LaneModule(python_types.ModuleType):
@@ -306,8 +308,7 @@ class LaneModule(python_types.ModuleType):
 
 
 def _sqrt(x):
-    with np.errstate(all="ignore"):
-        return np.sqrt(x)
+    return np.sqrt(x)
 
 
 def lane_globals(lane: int) -> dict:
@@ -773,15 +774,14 @@ def reference(text: str, values: list) -> list:
     """The arrays after every lane has run, one after the other."""
     arrays = [v.copy() if isinstance(v, np.ndarray) else v for v in values]
     code = compile(text, "<reference>", "exec")
-    with np.errstate(all="ignore"):
-        for lane in range(LANES):
-            scope = lane_globals(lane)
-            scope["pto"].kernel = lambda f: f
-            exec(code, scope)
-            arguments = [Memory(a) if isinstance(a, np.ndarray) else a for a in arrays]
-            arguments[10] = Int(arguments[10], pt.s32)
-            arguments[11] = Flt(arguments[11])
-            scope["fuzzed"](*arguments)
+    for lane in range(LANES):
+        scope = lane_globals(lane)
+        scope["pto"].kernel = lambda f: f
+        exec(code, scope)
+        arguments = [Memory(a) if isinstance(a, np.ndarray) else a for a in arrays]
+        arguments[10] = Int(arguments[10], pt.s32)
+        arguments[11] = Flt(arguments[11])
+        scope["fuzzed"](*arguments)
     return arrays
 
 

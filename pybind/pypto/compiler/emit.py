@@ -27,6 +27,7 @@ class Line:
 def emit(program: Program, allocation: Allocation, head: str) -> list[Line]:
     """The lines of the kernel, `.kernel` to `.end`."""
     tidy(program)
+    drop_repeated_constants(program, allocation)
     while if_convert(program, allocation):
         tidy(program)
     printer = Printer(program, allocation)
@@ -87,6 +88,35 @@ def _count_preds(program: Program) -> None:
     for block in program.blocks:
         for target in successors(block):
             target.preds.append(block)
+
+
+def drop_repeated_constants(program: Program, allocation: Allocation) -> None:
+    """Removes moves of a constant to a register that holds it already."""
+    number = allocation.number
+    held_at_end: dict[int, dict[tuple[str, int], tuple[str, str]]] = {}
+    for block in program.blocks:
+        held: dict[tuple[str, int], tuple[str, str]] = {}
+        if len(block.preds) == 1:
+            held = dict(held_at_end.get(id(block.preds[0]), {}))
+        kept: list[Insn] = []
+        for insn in block.insns:
+            source = insn.args[0] if insn.args else None
+            is_constant = (
+                insn.op.startswith("mov.")
+                and isinstance(source, str)
+                and source not in ("%clock", "%activemask")
+            )
+            for dst in insn.dsts:
+                place = (dst.cls, number[dst])
+                if is_constant and held.get(place) == (insn.op, source) and not insn.label:
+                    break
+                held.pop(place, None)
+                if is_constant:
+                    held[place] = (insn.op, source)
+            else:
+                kept.append(insn)
+        block.insns = kept
+        held_at_end[id(block)] = held
 
 
 def if_convert(program: Program, allocation: Allocation) -> bool:

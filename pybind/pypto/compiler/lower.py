@@ -63,7 +63,7 @@ class Lowering(Pipelines, Calls):
         self.tile_count = 0
         self.event_count = 0
         self.loop_count = 0
-        self.frees_tiles = "free_local" in ast.dump(source.tree)
+        self.frees_tiles = any("free_local" in line for line in source.lines)
 
     # ------------------------------------------------------------ functions
 
