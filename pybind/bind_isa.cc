@@ -5,6 +5,7 @@
 #include "isa/machine.h"
 #include "isa/manual.h"
 #include "pybind/bindings.h"
+#include "runtime/npu/ascendc_emitter.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -49,6 +50,16 @@ pyb::bytes load_file(const std::string& path) {
     throw InputError(isa::render(diags));
   }
   return object_bytes(*object);
+}
+
+std::string emit_ascendc(std::string_view bytes) {
+  isa::Diagnostics diags;
+  const std::optional<rt::AscendC> file =
+      rt::emit_ascendc(read_object_or_throw(bytes), rt::EmitOptions{}, diags);
+  if (!file) {
+    throw InputError(isa::render(diags));
+  }
+  return file->text;
 }
 
 std::string object_info(std::string_view bytes) {
@@ -146,6 +157,7 @@ void bind_isa(pyb::module_& module) {
   module.def("instruction_table_json", &isa::list_insns_json);
   module.def("assemble", &assemble);
   module.def("load_file", &load_file);
+  module.def("emit_ascendc", [](const pyb::bytes& bytes) { return emit_ascendc(bytes); });
   module.def("object_info", [](const pyb::bytes& bytes) { return object_info(bytes); });
   module.def("disassemble", [](const pyb::bytes& bytes) {
     return as::disassemble(read_object_or_throw(std::string_view(bytes)), {.with_loc = false});

@@ -741,3 +741,14 @@ def test_tile_store_and_copies():
     y = out(np.float32, 100)
     run(k, y, x, 100)
     assert (y == x).all()
+
+
+def test_emit_ascendc():
+    @pto.kernel
+    def scale(o, x, n):
+        for i in range(pto.get_global_id(), n, pto.get_global_size()):
+            pto.store(o + i, pto.load(x + i) * 2.5)
+
+    compiled(scale, out(np.float32), out(np.float32), 3)
+    text = scale.emit("ascendc")
+    assert "scale" in text and "2.5" in text and "pto_simt.h" in text
