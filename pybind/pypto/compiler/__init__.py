@@ -1,16 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """The compiler of the kernel language: Python source -> PTO text.
 
-source.py    finds the text of a function and what its names mean
-lower.py     statements: syntax tree -> blocks of insns over virtual registers (ir.py)
-expressions.py  operators, conversions, conditions, pointers
-calls.py     what can be called in a kernel: instruction functions, pto.func, builtins
-pipeline.py  stages, buffers that rotate, events
-combine.py   joins insns that the machine does in one, drops what nobody reads
-regalloc.py  virtual registers -> r, d and p registers
-emit.py      layout of blocks, branches and predicates, text
+source.py       the text of a function and what its names mean
+lower.py        statements: syntax tree -> blocks of insns over virtual registers (ir.py)
+builder.py      blocks, edges and joins under construction
+loops.py        values that loops carry
+conversions.py, arithmetic.py, conditions.py, pointers.py, expressions.py   what expressions become
+arguments.py, table_calls.py, special_calls.py, scratchpad.py, calls.py     what calls become
+pipeline.py     stages, buffers that rotate, events
+combine.py      joins insns that the machine does in one, drops what nobody reads
+regalloc.py     virtual registers -> r, d and p registers
+emit.py         layout of blocks, branches and predicates, text
 
 Values are in SSA form: a virtual register is written by one insn, joins of control flow are phis. The
 compiler lowers loops with the test at the bottom and computes what does not change inside a loop before
-it, common subexpressions once.
+it, common subexpressions once. The classes from Builder to Lowering are one object in layers, each a file:
+a layer uses those below it, and above it only what the layer declares.
 """

@@ -87,6 +87,13 @@ def is_scalar(entity: Any) -> bool:
     return isinstance(entity, (Value, Const))
 
 
+def is_truth(entity: Any) -> bool:
+    """True for truth values and the constants True and False."""
+    if isinstance(entity, Const):
+        return isinstance(entity.value, bool)
+    return isinstance(entity, Value) and entity.type is PRED
+
+
 def type_of(entity: Any) -> DType | None:
     return entity.type if is_scalar(entity) else None
 
@@ -284,7 +291,7 @@ class Builder:
         different = []
         for name in {**when, **otherwise}:
             a, b = when.get(name), otherwise.get(name)
-            if a is b or (a is not None and b is not None and _same(a, b)):
+            if a is b or (a is not None and b is not None and same(a, b)):
                 continue
             if is_scalar(a) and is_scalar(b):
                 common = self.common_type([a, b])
@@ -368,12 +375,12 @@ class Builder:
             if isinstance(entity, Conflict):
                 return entity
         first = entities[0]
-        if all(entity is first or _same(first, entity) for entity in entities):
+        if all(entity is first or same(first, entity) for entity in entities):
             return first
         if all(is_scalar(entity) for entity in entities):
             common = self.common_type(entities)
             if common is None:
-                kinds = " and ".join(dict.fromkeys(_kind(e) for e in entities))
+                kinds = " and ".join(dict.fromkeys(describe(e) for e in entities))
                 return Conflict(
                     f"{name} is {kinds} on different ways to here",
                     f"convert, so that {name} has one type: pto.f32({name}), ...",
@@ -387,7 +394,7 @@ class Builder:
                 columns = zip(*(entity.items for entity in entities))
                 return Tuple([self.join(name, list(c), edges, block) for c in columns])
         return Conflict(
-            f"{name} is {' and '.join(dict.fromkeys(_kind(e) for e in entities))} on different ways to here",
+            f"{name} is {' and '.join(dict.fromkeys(describe(e) for e in entities))} on different ways to here",
             "only numbers and pointers of one kind can differ between the arms of an if",
         )
 
@@ -414,7 +421,7 @@ class Builder:
         first = pointers[0]
         if any(p.space != first.space or p.elem is not first.elem for p in pointers):
             return Conflict(
-                f"{name} points at {' and '.join(dict.fromkeys(_kind(p) for p in pointers))} "
+                f"{name} points at {' and '.join(dict.fromkeys(describe(p) for p in pointers))} "
                 "on different ways to here",
                 "use two names",
             )
@@ -440,150 +447,6 @@ class Builder:
         joined = self.join_scalars(addresses, types.u64, edges, block)
         return Ptr("hbm", joined.op, first.elem)
 
-    # ------------------------------------------------------------ loops
-
-    def open_loop(self, key: Any, header: Block, changed: list[str]) -> Loop | None:
-        """Places a preheader and the header of a loop that may change the names `changed`."""
-        preheader = Block("before")
-        edges = header.entries
-        preheader.entries, header.entries = edges, []
-        for edge in edges:
-            edge.block.targets = [preheader if t is header else t for t in edge.block.targets]
-        if not self.place(preheader, self.scope):
-            return None
-        preheader = self.block  # where the join became selects, the block before it
-        scope = self.scope
-        loop = Loop(self.loop, preheader, header, scope)
-        initial = {}
-        for name in changed:
-            if name not in self.env:
-                continue
-            hint = self.hints.get((key, name))
-            if hint is not None:
-                self.env[name] = hint.apply(self, name, self.env[name])
-            initial[name] = self.loop_start(self.env[name])
-        preheader.kind = "jump"
-        preheader.targets = [header]
-        preheader.place = self.place_now
-        entry = Edge(preheader, self.env, scope)
-        header.preds = [preheader]
-        self.program.blocks.append(header)
-        self.loop = loop
-        header.loop_depth = loop.depth
-        self.block = header
-        self.scope = Scope(scope)
-        self.env = dict(self.env)
-        loop.carried = {}
-        loop.key = key
-        for name, entity in initial.items():
-            entity, carried = self.carry(entity, entry, header)
-            self.env[name] = entity
-            loop.carried[name] = carried
-        return loop
-
-    def loop_start(self, entity: Any) -> Any:
-        """The form in which an entity enters a loop that may change it."""
-        if isinstance(entity, Ptr):
-            unit = entity.elem.size if entity.offset % entity.elem.size == 0 else 1
-            return Ptr(
-                entity.space,
-                entity.base,
-                entity.elem,
-                [(self.index_value(entity, unit), unit)],
-                0,
-                entity.buffer,
-            )
-        if isinstance(entity, Tuple):
-            return Tuple([self.loop_start(item) for item in entity.items])
-        return entity
-
-    def carry(self, entity: Any, entry: Edge, header: Block) -> tuple[Any, Any]:
-        """The entity inside the loop, and what close_loop needs to complete it."""
-        if is_scalar(entity):
-            type = entity.type or self.common_type([entity])
-            reg = self.program.new_reg(type.register_class)
-            reg.loop = self.loop
-            phi = Phi(reg, [self.phi_arg(entity, type, entry)], copy_op(type))
-            header.phis.append(phi)
-            return Value(type, reg), ("scalar", phi, type, entity)
-        if isinstance(entity, Ptr):
-            index, carried = self.carry(entity.terms[0][0], entry, header)
-            unit = entity.terms[0][1]
-            inside = Ptr(entity.space, entity.base, entity.elem, [(index, unit)], 0, entity.buffer)
-            return inside, ("pointer", carried, entity, unit)
-        if isinstance(entity, Tuple):
-            pairs = [self.carry(item, entry, header) for item in entity.items]
-            return Tuple([p[0] for p in pairs]), ("tuple", [p[1] for p in pairs])
-        return entity, ("same", entity)
-
-    def close_loop(self, loop: Loop) -> None:
-        """Completes the phis of the header from its back edges."""
-        header = loop.header
-        for edge in header.entries:
-            header.preds.append(edge.block)
-        for edge in header.entries:
-            for name, carried in loop.carried.items():
-                self.complete(loop, name, carried, edge.env.get(name), edge)
-        self.loop = loop.parent
-
-    def complete(self, loop: Loop, name: str, carried: Any, entity: Any, edge: Edge) -> None:
-        kind = carried[0]
-        if kind == "scalar":
-            _, phi, type, start = carried
-            if is_scalar(entity) and self.common_type([Value(type, ""), entity]) is type:
-                phi.args.append(self.phi_arg(entity, type, edge))
-                return
-            if is_scalar(entity) and isinstance(start, Const) and start.type is None:
-                common = self.common_type([start, entity])
-                if common is None and isinstance(start.value, int) and isinstance(entity, Value):
-                    common = entity.type if fits(start.value, entity.type) else None
-                if common is not None and common is not type:
-                    self.restart(loop, name, TypeHint(common))
-            if isinstance(entity, Conflict) and isinstance(start, Const) and start.type is None:
-                others = entity.types - {type}
-                if len(others) == 1 and fits(start.value, next(iter(others))):
-                    self.restart(loop, name, TypeHint(others.pop()))
-        elif kind == "pointer":
-            _, inner, start, unit = carried
-            if isinstance(entity, Ptr) and entity.space == start.space and entity.elem is start.elem:
-                if entity.base == start.base and entity.offset % unit == 0:
-                    with AtEnd(self, edge):
-                        index = self.index_value(entity, unit)
-                    self.complete(loop, name, inner, index, edge)
-                    return
-                if start.space == "hbm":
-                    self.restart(loop, name, AddressHint())
-        elif kind == "tuple":
-            if isinstance(entity, Tuple) and len(entity.items) == len(carried[1]):
-                for inner, item in zip(carried[1], entity.items):
-                    self.complete(loop, name, inner, item, edge)
-                return
-        elif isinstance(carried[1], Conflict):
-            return  # unusable in the loop until it is set, whatever comes round
-        elif entity is not None and (entity is carried[1] or _same(carried[1], entity)):
-            return
-        now = "not known" if entity is None else _kind(entity)
-        if isinstance(entity, Conflict):
-            self.restart(loop, name, ConflictHint(entity))
-        before = _kind(carried[3] if kind == "scalar" else carried[-1])
-        self.restart(
-            loop,
-            name,
-            ConflictHint(
-                Conflict(
-                    f"{name} is {before} when the loop begins and {now} when it comes round",
-                    f"give {name} one type before the loop: {name} = pto.f32(...), ...",
-                )
-            ),
-        )
-
-    def restart(self, loop: Loop, name: str, hint: Any) -> None:
-        key = (loop.key, name)
-        if isinstance(self.hints.get(key), type(hint)):
-            hint = ConflictHint(self._unassigned(name))
-        self.hints[key] = hint
-        raise Restart
-
     # ------------------------------------------------------------ pointers as numbers
 
     def index_value(self, pointer: Ptr, unit: int) -> Any:
@@ -593,36 +456,6 @@ class Builder:
     def address_value(self, pointer: Ptr) -> Value:
         """The 64-bit address of an hbm pointer."""
         raise NotImplementedError
-
-
-class TypeHint:
-    """A Python number that a loop turns into another type enters it with that type."""
-
-    def __init__(self, type: DType) -> None:
-        self.type = type
-
-    def apply(self, builder: Builder, name: str, entity: Any) -> Any:
-        return Const(entity.value, self.type) if isinstance(entity, Const) else entity
-
-
-class ConflictHint:
-    def __init__(self, conflict: Conflict) -> None:
-        self.conflict = conflict
-
-    def apply(self, builder: Builder, name: str, entity: Any) -> Any:
-        return self.conflict
-
-
-class AddressHint:
-    """A pointer that a loop moves to other arrays."""
-
-    def apply(self, builder: Builder, name: str, entity: Any) -> Any:
-        if not isinstance(entity, Ptr):
-            return entity
-        return Conflict(
-            f"{name} moves from one array to another inside the loop",
-            "a pointer that a loop changes stays in its array; use an if on two pointers, or an index",
-        )
 
 
 class AtEnd:
@@ -673,11 +506,11 @@ def _key(arg: Arg) -> Any:
     return ("not", arg.reg)
 
 
-def _same(a: Any, b: Any) -> bool:
+def same(a: Any, b: Any) -> bool:
     if isinstance(a, Tuple) and isinstance(b, Tuple):
-        return len(a.items) == len(b.items) and all(map(_same, a.items, b.items))
-    same = getattr(a, "same", None)
-    return same(b) if same is not None else a is b
+        return len(a.items) == len(b.items) and all(map(same, a.items, b.items))
+    compare = getattr(a, "same", None)
+    return compare(b) if compare is not None else a is b
 
 
 def _is_ancestor(scope: Scope, of: Scope | None) -> bool:
@@ -688,7 +521,7 @@ def _is_ancestor(scope: Scope, of: Scope | None) -> bool:
     return False
 
 
-def _kind(entity: Any) -> str:
+def describe(entity: Any) -> str:
     """What an entity is, for messages."""
     if isinstance(entity, Value):
         return "a truth value" if entity.type is PRED else entity.type.name
@@ -714,7 +547,3 @@ def _kind(entity: Any) -> str:
     if isinstance(entity, Buffer):
         return entity.what
     return "nothing" if entity is None else type(entity).__name__
-
-
-describe = _kind
-same = _same

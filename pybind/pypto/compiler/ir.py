@@ -13,6 +13,12 @@ from typing import Any, Iterator, Union
 from pypto.types import DType, TypedConstant
 
 
+# What a block has; events beyond those of a kernel's own: the last one is kept for stores of tiles.
+TILE_LIMIT = 16
+EVENT_LIMIT = 8
+WAIT_EVENT = EVENT_LIMIT - 1
+
+
 class VReg:
     """A virtual register of class "r", "d" or "p", written by one insn or phi."""
 

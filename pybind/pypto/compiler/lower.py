@@ -11,22 +11,15 @@ import re
 from typing import Any, Callable
 
 from pypto import types
-from pypto.compiler.builder import (
-    ConflictHint,
-    Restart,
-    Scope,
-    bounds,
-    describe,
-    fits,
-    is_scalar,
-)
-from pypto.compiler.calls import Arguments, Calls
-from pypto.compiler.ir import Block, Conflict, Const, Host, Program, Ptr, Tuple, Value
+from pypto.compiler.builder import Restart, bounds, describe
+from pypto.compiler.arguments import Arguments
+from pypto.compiler.calls import Calls
+from pypto.compiler.ir import Block, Conflict, Const, Host, Program, Tuple, Value
 from pypto.compiler.pipeline import Pipelines
 from pypto.compiler.source import Source, assigned_names
 from pypto.errors import CompileError
 from pypto.instructions import Instruction
-from pypto.types import PRED, DType
+from pypto.types import DType
 
 _UNROLL_LIMIT = 4096
 _RESTARTS = 200
@@ -429,7 +422,7 @@ class Lowering(Pipelines, Calls):
             raise self.error(
                 f"unrolling {len(values)} rounds; the limit is {_UNROLL_LIMIT}", "use range(...)"
             )
-        done, leave = Block("end"), Block("end")
+        done = Block("end")
         outer = self.scope
         for value in values:
             following = Block("next")

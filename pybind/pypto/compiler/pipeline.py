@@ -17,13 +17,12 @@ import ast
 from dataclasses import dataclass, field
 from typing import Any
 
-from pypto import types
 from pypto.compiler.builder import bounds
-from pypto.compiler.calls import _EVENT_LIMIT, Arguments, Calls
-from pypto.compiler.ir import Block, Const, Event, Host, Ptr, Tuple, Value
+from pypto.compiler.arguments import Arguments
+from pypto.compiler.calls import Calls
+from pypto.compiler.ir import EVENT_LIMIT, Block, Const, Event, Host, Ptr, Tuple, Value
 from pypto.compiler.source import assigned_names
 from pypto.instructions import Instruction
-from pypto.types import PRED
 
 _ALLOCATORS = ("alloc_local", "shared", "tile")
 _INDEX = "pl.index"
@@ -240,8 +239,6 @@ class Pipelines(Calls):
     # ------------------------------------------------------------ running
 
     def _run(self, pipe: Pipeline, call: ast.Call) -> None:
-        bound = Arguments(self, _without_arguments(call), "run").bind([], 0)
-        del bound
         order = self._ordered(pipe, call)
         buffers = {name for stage in order for name in stage.buffers}
         for stage in order:
@@ -278,7 +275,7 @@ class Pipelines(Calls):
     def _assign_events(self, order: list[Stage], depth: int) -> list[dict[str, int]]:
         """For each slot the event of every stage that copies; stages share where eight do not suffice."""
         copying = [s.name for s in order if s.loads or s.stores]
-        free = _EVENT_LIMIT - self.event_count - 1
+        free = EVENT_LIMIT - self.event_count - 1
         each = max(1, min(len(copying), free // depth))
         if copying and free < depth:
             raise self.error(f"the pipeline needs {depth} events and {free} are left")
@@ -347,9 +344,6 @@ class Pipelines(Calls):
         if bounds(step)[0] <= 0:
             raise self.error("a pipeline runs over a range with a positive step", "", call)
         names = [n for s in late for n in s.assigned if n not in s.buffers]
-        for name in names:
-            if name not in self.env:
-                pass  # set anew in each iteration
         lanes_read = any(stage.lanes for stage in late)
 
         def index_at(base: Any, rounds: int) -> Any:
@@ -382,7 +376,6 @@ class Pipelines(Calls):
             guarded(index_at(start, ahead), ahead, early, False)
         hidden = f"pipeline {self.stage_count}"
         self.env[hidden] = start
-        counter = self.env[hidden]
 
         def test(again: Block, leave: Block) -> None:
             more = self.compare("lt", self.env[hidden], stop)
@@ -542,12 +535,10 @@ class Pipelines(Calls):
                 self._wait_for_copies()
                 return Host(None)
         if name in ("async_load", "async_store") and stage.name in self.slot_events:
-            names = [operand.name for form in function.row.forms for operand in form]
             count = len(arguments.positional) + len(arguments.named)
             if "e" not in arguments.named and count in (3, 6):
                 event = Event(self.slot_events[stage.name])
                 arguments.named["e"] = (self.node, event)
-            del names
         return super().generic(function, arguments)
 
     def _store_tile(self, to: Ptr, tile: Ptr, size: Any, node: ast.AST) -> Any:
@@ -574,10 +565,6 @@ def _is_method(call: ast.Call, owner: str, method: str) -> bool:
         and isinstance(f.value, ast.Name)
         and f.value.id == owner
     )
-
-
-def _without_arguments(call: ast.Call) -> ast.Call:
-    return ast.copy_location(ast.Call(call.func, [], []), call)
 
 
 _BLOCK_CALLS = ("async_load", "async_store", "mma", "fill", "free_local", "alloc_local")
