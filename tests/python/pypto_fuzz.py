@@ -11,9 +11,12 @@ is Python's own there, so that nothing of the compiler judges itself.
 from __future__ import annotations
 
 import argparse
+import functools
 import linecache
 import math
+import operator
 import random
+import re
 import sys
 import types as python_types
 from fractions import Fraction
@@ -298,6 +301,8 @@ class LaneModule(python_types.ModuleType):
         self.sqrt = lambda x: Flt(_sqrt(_float(x).v))
         self.floor = lambda x: Flt(np.floor(_float(x).v))
         self.popc = lambda x: Int(bin(x.v & ((1 << x.t.bits) - 1)).count("1"), pt.s32)
+        for name in WARP:  # asks the other lanes: see run_lanes
+            setattr(self, name, lambda *a, name=name: (name, *a))
         self.static_range = range
         self.func = lambda f: f
         self.atomic_add = self._atomic_add
@@ -309,6 +314,45 @@ class LaneModule(python_types.ModuleType):
 
 def _sqrt(x):
     return np.sqrt(x)
+
+
+# Instructions that read other lanes: from the values of the active ones, by lane, to one result a lane.
+WARP = {
+    "shfl_idx": lambda v, b: {i: v.get(int(b[i]) % 32, v[i]) for i in v},
+    "shfl_xor": lambda v, b: {i: v.get(i ^ int(b[i]), v[i]) for i in v},
+    "shfl_up": lambda v, b: {i: v.get(i - int(b[i]), v[i]) for i in v},
+    "shfl_down": lambda v, b: {i: v.get(i + int(b[i]), v[i]) for i in v},
+    "reduce_add": lambda v, b: dict.fromkeys(v, Int(sum(x.v for x in v.values()), pt.s32)),
+    "reduce_max": lambda v, b: dict.fromkeys(v, Int(max(x.v for x in v.values()), pt.s32)),
+    "reduce_xor": lambda v, b: dict.fromkeys(v, Int(functools.reduce(operator.xor, (x.v for x in v.values())), pt.s32)),
+    "vote_any": lambda v, b: dict.fromkeys(v, any(bool(x) for x in v.values())),
+    "vote_all": lambda v, b: dict.fromkeys(v, all(bool(x) for x in v.values())),
+    "vote_ballot": lambda v, b: dict.fromkeys(v, Int(sum(1 << i for i, x in v.items() if x), pt.u32)),
+}  # fmt: skip
+
+
+def run_lanes(functions: list) -> None:
+    """Runs the lanes of a warp, generators that yield where they need each other; those that have ended
+    take no part."""
+    waiting = {}
+    for lane, generator in enumerate(functions):
+        if generator is not None:
+            waiting[lane] = (generator, None)
+    while waiting:
+        requests = {}
+        for lane, (generator, answer) in waiting.items():
+            try:
+                requests[lane] = generator.send(answer)
+            except StopIteration:
+                pass
+        if not requests:
+            return
+        names = {request[0] for request in requests.values()}
+        assert len(names) == 1, "lanes of a warp at different places"
+        values = {lane: request[1] for lane, request in requests.items()}
+        counts = {lane: request[2] if len(request) > 2 else 0 for lane, request in requests.items()}
+        answers = WARP[names.pop()](values, counts)
+        waiting = {lane: (waiting[lane][0], answers[lane]) for lane in requests}
 
 
 def lane_globals(lane: int) -> dict:
@@ -638,7 +682,9 @@ class Generator:
 
     def statement(self, nesting: int) -> None:
         r = self.r
-        choice = r.randint(0, 19)
+        choice = r.randint(0, 20)
+        if nesting == 0 and (choice == 20 or r.random() < 0.06):
+            return self.warp()
         if choice <= 6 or nesting >= 3:
             return self.assign()
         if choice <= 10:
@@ -687,6 +733,25 @@ class Generator:
             self.depth -= 1
             return None
         return self.assign()
+
+    def warp(self) -> None:
+        """Where all lanes that still run are together: something of the other lanes."""
+        r = self.r
+        kinds = {k: [n for n, kind in self.variables.items() if kind == k] for k in ("s32", "u32", "bool")}
+        self.loop_names += 1
+        if r.random() < 0.5:
+            name = r.choice(kinds["s32"])
+            shuffle = r.choice(["shfl_idx", "shfl_xor", "shfl_up", "shfl_down"])
+            source = r.choice(kinds["s32"] + kinds["u32"])
+            target = name if source in kinds["s32"] else source
+            self.line(f"{target} = pto.{shuffle}({source}, {r.randint(0, 31)})")
+        elif r.random() < 0.6:
+            name = r.choice(kinds["s32"])
+            self.line(f"{name} = pto.{r.choice(['reduce_add', 'reduce_max', 'reduce_xor'])}({self.expr('s32', 2)})")
+        elif kinds["bool"] and r.random() < 0.7:
+            self.line(f"{r.choice(kinds['bool'])} = pto.{r.choice(['vote_any', 'vote_all'])}({self.expr('bool', 2)})")
+        elif kinds["u32"]:
+            self.line(f"{r.choice(kinds['u32'])} = pto.vote_ballot({self.expr('bool', 2)})")
 
     def loop(self, nesting: int) -> None:
         r = self.r
@@ -773,15 +838,19 @@ def define(text: str, name: str, scope: dict):
 def reference(text: str, values: list) -> list:
     """The arrays after every lane has run, one after the other."""
     arrays = [v.copy() if isinstance(v, np.ndarray) else v for v in values]
-    code = compile(text, "<reference>", "exec")
-    for lane in range(LANES):
-        scope = lane_globals(lane)
-        scope["pto"].kernel = lambda f: f
-        exec(code, scope)
-        arguments = [Memory(a) if isinstance(a, np.ndarray) else a for a in arrays]
-        arguments[10] = Int(arguments[10], pt.s32)
-        arguments[11] = Flt(arguments[11])
-        scope["fuzzed"](*arguments)
+    warp_call = re.compile(rf"= (pto\.(?:{'|'.join(WARP)})\(.*\))$", re.M)
+    code = compile(warp_call.sub(r"= (yield \1)", text), "<reference>", "exec")
+    for first in range(0, LANES, 32):
+        generators = []
+        for lane in range(first, min(first + 32, LANES)):
+            scope = lane_globals(lane)
+            scope["pto"].kernel = lambda f: f
+            exec(code, scope)
+            arguments = [Memory(a) if isinstance(a, np.ndarray) else a for a in arrays]
+            arguments[10] = Int(arguments[10], pt.s32)
+            arguments[11] = Flt(arguments[11])
+            generators.append(scope["fuzzed"](*arguments))
+        run_lanes(generators)
     return arrays
 
 
