@@ -854,18 +854,21 @@ def reference(text: str, values: list) -> list:
     return arrays
 
 
-def run_simulated(kernel, values: list) -> list:
+def run_simulated(kernel, values: list, seed: int) -> list:
+    """The arrays after the launch: in different orders of warps, now and then under the checks."""
     arrays = [v.copy() if isinstance(v, np.ndarray) else v for v in values]
-    if hasattr(pypto, "launch"):
-        tensors = [pypto.Tensor.from_numpy(a) if isinstance(a, np.ndarray) else a for a in arrays]
-        pypto.launch(kernel, grid=(1, 1, 1), block=(LANES, 1, 1), args=tuple(tensors))
-        for array, tensor in zip(arrays, tensors):
-            if isinstance(array, np.ndarray):
-                pypto.memcpy_d2h(array, tensor)
-        return arrays
-    import pypto_ptosim
-
-    pypto_ptosim.run(kernel, arrays, 1, LANES, ["--functional", "--threads", "1"])
+    tensors = [pypto.Tensor.from_numpy(a) if isinstance(a, np.ndarray) else a for a in arrays]
+    schedule = ("", "lockstep", "greedy", f"random:{seed}")[seed % 4]
+    checks = "mem,init,race,sync" if seed % 10 == 0 else ""
+    launch = pypto.launch(
+        kernel, grid=(1, 1, 1), block=(LANES, 1, 1), args=tuple(tensors), schedule=schedule, checks=checks
+    )
+    launch.wait()
+    for finding in launch.checks():
+        raise AssertionError(f"a check found: {finding}")
+    for array, tensor in zip(arrays, tensors):
+        if isinstance(array, np.ndarray):
+            pypto.memcpy_d2h(array, tensor)
     return arrays
 
 
@@ -881,7 +884,7 @@ def check(seed: int) -> str:
     except ZeroDivisionError:
         return ""
     kernel = define(text, f"<fuzz {seed}>", {"pto": pypto})
-    got = run_simulated(kernel, values)
+    got = run_simulated(kernel, values, seed)
     for name, a, b in zip(NAMES, expected, got):
         same = (a == b) | ((a != a) & (b != b))
         if not same.all():
