@@ -68,6 +68,8 @@ def cases():
     yield "scan", "block_scan", "scan/block_scan", "block_scan", [ints(-99, 99, 1500), ints(0, 1, 1500), 1500], 1, 256, 0
     yield "matmul", "matmul", "matmul/matmul_mma", "matmul_mma_f32", [
         floats(100, 200), floats(200, 80), floats(100, 80), 100, 80, 200], (2, 2, 1), 32, 0  # fmt: skip
+    yield "matmul_lanes", "matmul_lanes", "matmul/matmul_lanes", "matmul_lanes", [
+        floats(128, 96), floats(96, 128), floats(128, 128), 128, 128, 96], (2, 2, 1), 256, 0  # fmt: skip
 
 
 CASES = list(cases())

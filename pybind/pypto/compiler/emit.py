@@ -152,8 +152,7 @@ def if_convert(program: Program, allocation: Allocation) -> bool:
             both = len(arm.insns) + len(other.insns)
             if other.kind == "jump" and other.targets[0] is join and both <= _ARMS:
                 if _can_guard(other, block, allocation, _ARM):
-                    _guard(arm, block, negated)
-                    _guard(other, block, not negated)
+                    _guard_both(block, (arm, negated), (other, not negated), allocation)
                     block.kind, block.targets, block.cond = "jump", [join], None
                     changed = True
                     break
@@ -174,6 +173,32 @@ def _can_guard(arm: Block, block: Block, allocation: Allocation, limit: int) -> 
         if any(dst.cls == "p" and allocation.number[dst] == guard for dst in insn.dsts):
             return False
     return True
+
+
+def _guard_both(
+    block: Block, first: tuple[Block, bool], second: tuple[Block, bool], allocation: Allocation
+) -> None:
+    """Both arms of an if. Constants come first, and without a guard where the other arm overwrites them;
+    what loads comes last: whoever writes the same register then would wait for the load."""
+    if any(insn.op.startswith("load") for insn in first[0].insns):
+        first, second = second, first
+    number = allocation.number
+
+    def name(reg: VReg) -> tuple[str, int]:
+        return reg.cls, number[reg]
+
+    constants = all(
+        insn.op.startswith("mov.") and isinstance(insn.args[0], str) for insn in first[0].insns
+    )
+    set_ = {name(dst) for insn in first[0].insns for dst in insn.dsts}
+    overwritten = {name(dst) for insn in second[0].insns for dst in insn.dsts}
+    read = {name(reg) for insn in second[0].insns for reg in insn.reads()}
+    if constants and set_ <= overwritten and not set_ & (read | {name(block.cond)}):
+        block.insns += first[0].insns
+        first[0].insns = []
+    else:
+        _guard(first[0], block, first[1])
+    _guard(second[0], block, second[1])
 
 
 def _guard(arm: Block, block: Block, negated: bool) -> None:
