@@ -4,6 +4,8 @@
 // point.
 #include "assembler/liveness.h"
 
+#include "assembler/large_pages.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -142,8 +144,11 @@ bool names_file_symbol(const isa::Object& object, const Insn& insn) {
 // Definitely-written registers at block entries, then the reads that come too early.
 class EarlyReads {
 public:
-  EarlyReads(const isa::Object& object, const Cfg& cfg, const std::vector<FunctionUse>& uses)
-      : object_(object), cfg_(cfg), uses_(uses) {}
+  EarlyReads(const isa::Object& object,
+             const std::vector<InsnRegisters>& registers,
+             const Cfg& cfg,
+             const std::vector<FunctionUse>& uses)
+      : object_(object), registers_(registers), cfg_(cfg), uses_(uses) {}
 
   void find(FunctionUse& use) {
     const auto& blocks = cfg_.blocks();
@@ -199,7 +204,7 @@ public:
 private:
   [[nodiscard]] InsnRegisters effect(uint32_t pc) const {
     const Insn& insn = object_.code[pc];
-    InsnRegisters regs = registers_of(insn);
+    InsnRegisters regs = registers_[pc];
     if (insn.desc->has(isa::kCall)) {
       if (const uint32_t callee = callee_of(object_, insn); callee != kNoFunction) {
         regs.reads |= uses_[callee].needs;
@@ -210,6 +215,7 @@ private:
   }
 
   const isa::Object& object_;
+  const std::vector<InsnRegisters>& registers_; // by pc
   const Cfg& cfg_;
   const std::vector<FunctionUse>& uses_;
 };
@@ -219,12 +225,17 @@ private:
 std::vector<FunctionUse> find_register_use(const isa::Object& object,
                                            const std::vector<Cfg>& cfgs) {
   std::vector<FunctionUse> uses(object.functions.size());
+  std::vector<InsnRegisters> registers; // by pc: worked out once, read several times
+  reserve_large(registers, object.code.size());
+  for (const Insn& insn : object.code) {
+    registers.push_back(registers_of(insn));
+  }
   for (size_t f = 0; f < uses.size(); ++f) {
     const isa::Function& function = object.functions[f];
     FunctionUse& use = uses[f];
     for (uint32_t pc = function.first_pc; pc < function.first_pc + function.insn_count; ++pc) {
       const Insn& insn = object.code[pc];
-      const InsnRegisters regs = registers_of(insn);
+      const InsnRegisters& regs = registers[pc];
       use.reads |= regs.reads;
       use.writes |= regs.writes;
       use.uses_file_symbols = use.uses_file_symbols || names_file_symbol(object, insn);
@@ -262,7 +273,7 @@ std::vector<FunctionUse> find_register_use(const isa::Object& object,
     changed = false;
     for (size_t f = 0; f < uses.size(); ++f) {
       const RegSet before = uses[f].needs;
-      EarlyReads(object, cfgs[f], uses).find(uses[f]);
+      EarlyReads(object, registers, cfgs[f], uses).find(uses[f]);
       changed = changed || (has_calls && !(before == uses[f].needs));
     }
   }

@@ -62,9 +62,12 @@ public:
   [[nodiscard]] std::optional<isa::Operand>
   read(TokenCursor& cursor, const isa::Insn& insn, unsigned index);
 
-  /// A literal of that type from a constant's value; reports at `range` if it does not fit.
-  [[nodiscard]] std::optional<uint64_t>
-  to_bits(const ConstValue& value, isa::Type type, isa::SourceRange range, std::string_view role);
+  /// A literal of that type from a constant's value; reports at `range` if it does not fit. `role`
+  /// names what the constant is for, and is asked only then.
+  [[nodiscard]] std::optional<uint64_t> to_bits(const ConstValue& value,
+                                                isa::Type type,
+                                                isa::SourceRange range,
+                                                const std::function<std::string()>& role);
 
   /// A register or an alias of one, at the cursor; nullopt without a report if it is neither.
   [[nodiscard]] std::optional<RegisterName> peek_register(const TokenCursor& cursor) const;

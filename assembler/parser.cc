@@ -2,7 +2,9 @@
 // Lines, labels and insns. Directives are in directives.cc.
 #include "assembler/parser.h"
 
+#include "assembler/large_pages.h"
 #include "isa/manual.h"
+#include "isa/print_format.h"
 #include "isa/suggest.h"
 #include "isa/table.h"
 
@@ -22,6 +24,8 @@ using isa::Type;
 
 namespace {
 
+constexpr size_t kMostInsns = size_t{1} << 20; // of the object format
+
 struct FormSize {
   unsigned least = 0;
   unsigned most = 0;
@@ -37,12 +41,28 @@ FormSize size_of(const OperandList& form) {
   return size;
 }
 
+// What tells two forms apart that are spelt alike: "d: a predicate".
+std::string difference(const OperandList& form, const OperandList& other) {
+  for (unsigned i = 0; i < form.size() && i < other.size(); ++i) {
+    if (form[i].accepts != other[i].accepts) {
+      return fmt::format(" ({}: {})", form[i].name, isa::accepted_kinds(form[i]));
+    }
+  }
+  return "";
+}
+
 std::string signature(const isa::InsnDesc& desc) {
   std::string out;
+  const bool is_alike = desc.form_count() == 2 && isa::operand_signature(desc.form(0)) ==
+                                                      isa::operand_signature(desc.form(1));
   for (unsigned f = 0; f < desc.form_count(); ++f) {
     const std::string operands = isa::operand_signature(desc.form(f));
-    out += fmt::format(
-        "{}{}{}{}", f == 0 ? "" : " or ", desc.mnemonic, operands.empty() ? "" : " ", operands);
+    out += fmt::format("{}{}{}{}{}",
+                       f == 0 ? "" : " or ",
+                       desc.mnemonic,
+                       operands.empty() ? "" : " ",
+                       operands,
+                       is_alike ? difference(desc.form(f), desc.form(1 - f)) : "");
   }
   return out;
 }
@@ -78,6 +98,14 @@ ConstContext Parser::constants() {
 
 void Parser::parse() {
   Line line;
+  // Most lines are insns; moving the ones there are whenever the vectors grow costs more than
+  // address space that is never touched.
+  const auto lines =
+      static_cast<size_t>(std::count(main_.text().begin(), main_.text().end(), '\n') + 1);
+  const size_t expected = std::min(lines, kMostInsns);
+  reserve_large(program_.object.code, expected);
+  program_.object.locs.reserve(expected);
+  program_.insn_ranges.reserve(expected);
   while (!diags_.is_full() && preprocessor_.next(line)) {
     parse_line(line);
   }
@@ -222,7 +250,6 @@ void Parser::parse_insn(TokenCursor& cursor, const Line& line) {
   if (!check_insn(insn, cursor.range_from(token))) {
     return;
   }
-  constexpr size_t kMostInsns = size_t{1} << 20; // of the object format
   if (program_.object.code.size() == kMostInsns) {
     diags_.error(range, fmt::format("the program has over {} instructions", kMostInsns))
         .advise("look for a macro that doubles with every level");
@@ -332,12 +359,6 @@ bool Parser::parse_operands(TokenCursor& cursor, Insn& insn) {
 }
 
 bool Parser::check_insn(const Insn& insn, SourceRange range) {
-  if (insn.desc->check != nullptr) {
-    if (const std::string_view fault = insn.desc->check(insn); !fault.empty()) {
-      diags_.error(range, std::string(fault)).expect(signature(*insn.desc));
-      return false;
-    }
-  }
   if (const std::string_view fault = isa::validate(insn); !fault.empty()) {
     diags_.error(range, std::string(fault)).expect(signature(*insn.desc));
     return false;
@@ -386,58 +407,12 @@ bool Parser::check_format(const Insn& insn) {
     return true;
   }
   const std::string& format = program_.object.strings[insn.operands[0].index];
-  unsigned count = 0;
-  for (size_t i = 0; i < format.size(); ++i) {
-    if (format[i] != '%') {
-      continue;
-    }
-    const char conversion = i + 1 < format.size() ? format[i + 1] : '\0';
-    ++i;
-    if (conversion == '%') {
-      continue;
-    }
-    if (std::string_view("duxfp").find(conversion) == std::string_view::npos ||
-        conversion == '\0') {
-      diags_
-          .error(operand_ranges_[0],
-                 conversion == '\0'
-                     ? std::string("the format ends with a lone %")
-                     : fmt::format("unknown conversion '%{}' in the format", conversion))
-          .expect("%d %u %x %f %p or %%");
-      return false;
-    }
-    ++count;
-    if (count >= insn.operand_count) {
-      continue;
-    }
-    const OperandKind kind = insn.operands[count].kind;
-    const bool wants_32 = conversion == 'f' && kind == OperandKind::kReg64;
-    const bool wants_64 = conversion == 'p' && kind == OperandKind::kReg32;
-    if (wants_32 || wants_64) {
-      diags_
-          .error(operand_ranges_[count],
-                 fmt::format("'%{}' shows {}, but value {} is a {}-bit register",
-                             conversion,
-                             wants_32 ? "an f32" : "a 64-bit address",
-                             count,
-                             wants_32 ? 64 : 32))
-          .expect(wants_32 ? "an r register" : "a d register");
-      return false;
-    }
+  const auto fault = isa::check_print_format(insn, format, function().params);
+  if (!fault) {
+    return true;
   }
-  const unsigned values = insn.operand_count - 1U;
-  if (count != values) {
-    diags_
-        .error(operand_ranges_[0],
-               fmt::format("the format shows {} value{}, but {} {} given",
-                           count,
-                           count == 1 ? "" : "s",
-                           values,
-                           values == 1 ? "is" : "are"))
-        .expect("one value for each of %d %u %x %f %p");
-    return false;
-  }
-  return true;
+  diags_.error(operand_ranges_[fault->operand], fault->message).expect(fault->expected);
+  return false;
 }
 
 // ---------------------------------------------------------------- places

@@ -90,11 +90,24 @@ Inside a .kernel, .tile, .shared and .const belong to the kernel; elsewhere to t
 the file comes first, at the same offsets in every kernel that can reach a use of it. Names are
 declared before they are used; labels and functions need not be.
 
+No name hides another: parameters, symbols, aliases and constants of a kernel differ from each other and
+from those of the file that stand before it; two kernels may use one name. Labels are local to their
+kernel or function and have a space of names of their own, less those of registers. A macro may
+have any name but that of an instruction.
+
+Includes and macro calls nest 64 deep at most, all text that is read and expanded may come to 256 MiB, and
+a program has up to 2^20 instructions; past a limit the assembler stops with an error.
+
+An object holds the symbols of the file first, then those of each kernel, in the order of the text;
+strings and source files in the order of their first use. Disassembly writes a `.loc` wherever the
+source position is not that of the line before; `ptoas -d --no-loc` leaves them out.
+
 ### Constants
 
-Integers are decimal, `0x` hexadecimal or `0b` binary, with `_` anywhere among the digits. Floats are
-decimal (`1.0`, `1e-3`), hexadecimal (`0x1p-3`), `inf` or `nan`; `0f3F800000` gives the bits of an f32,
-`0h3C00` those of an f16 or bf16. Expressions have the operators and precedence of C. Integers are
+Integers are decimal, `0x` hexadecimal or `0b` binary, with `_` anywhere among the digits. A decimal
+integer with a leading zero (`017`) is an error: there are no octal numbers. Floats are decimal (`1.0`,
+`1e-3`), hexadecimal (`0x1p-3`), `inf` or `nan`; `0f3F800000` gives the bits of an f32 (and may stand for a
+b32 or f16x2), `0h3C00` those of an f16 or bf16 (or a b16). Expressions have the operators and precedence of C. Integers are
 exact between -2^63 and 2^64-1; leaving that range, division by zero and shifts outside 0..63 are
 errors. An operation with a float is done in double.
 

@@ -3,6 +3,7 @@
 #include "isa/object_check.h"
 
 #include "isa/insn_desc.h"
+#include "isa/print_format.h"
 
 #include <fmt/format.h>
 
@@ -128,7 +129,9 @@ std::string check_reference(const Object& object,
     if (!param_fits(operand.index, false)) {
       return "a parameter that the kernel lacks";
     }
-    return is_wide(operand_type(insn, index)) == is_wide(function.params[operand.index].type)
+    return spec_of(insn, index).type == TypeRule::kAny || // PRINT shows either width
+                   is_wide(operand_type(insn, index)) ==
+                       is_wide(function.params[operand.index].type)
                ? ""
                : "a parameter of another width";
   case OperandKind::kSymbol: {
@@ -137,8 +140,13 @@ std::string check_reference(const Object& object,
                ? ""
                : "a symbol that does not exist or names no scratchpad";
   }
-  case OperandKind::kString:
-    return operand.index < object.strings.size() ? "" : "a string that does not exist";
+  case OperandKind::kString: {
+    if (operand.index >= object.strings.size()) {
+      return "a string that does not exist";
+    }
+    const auto fault = check_print_format(insn, object.strings[operand.index], function.params);
+    return fault ? fault->message : "";
+  }
   case OperandKind::kLabel: {
     if (operand.bits >= object.code.size()) {
       return "a target outside the code";

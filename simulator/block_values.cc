@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Values that are no register: broadcasts, special registers; and faults, traps and print lines.
+#include "isa/print_format.h"
 #include "simulator/block_context.h"
 
 #include <fmt/format.h>
@@ -131,7 +132,7 @@ Outcome BlockContext::print(const isa::Insn& insn) {
         continue;
       }
       const isa::Operand& operand = insn.operand(next);
-      const bool is_wide = isa::is_wide(isa::operand_type(insn, next));
+      const bool is_wide = isa::is_wide_print_value(operand, image_.program->kernel().params);
       const uint64_t bits =
           run_.source_value(operand, is_wide ? isa::Type::kU64 : isa::Type::kU32, lane);
       ++next;

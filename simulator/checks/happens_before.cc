@@ -6,6 +6,60 @@
 
 namespace pto::sim {
 
+uint32_t Knowledge::time(Agent agent) const {
+  const auto found =
+      std::lower_bound(facts_.begin(), facts_.end(), agent, [](const Fact& fact, Agent wanted) {
+        return fact.agent < wanted;
+      });
+  return found != facts_.end() && found->agent == agent ? found->time : 0;
+}
+
+void Knowledge::learn(Agent agent, uint32_t time) {
+  const auto place =
+      std::lower_bound(facts_.begin(), facts_.end(), agent, [](const Fact& fact, Agent wanted) {
+        return fact.agent < wanted;
+      });
+  if (place != facts_.end() && place->agent == agent) {
+    place->time = std::max(place->time, time);
+  } else {
+    facts_.insert(place, {agent, time});
+  }
+}
+
+bool Knowledge::covers(const Knowledge& other) const {
+  auto own = facts_.begin();
+  for (const Fact& fact : other.facts_) {
+    while (own != facts_.end() && own->agent < fact.agent) {
+      ++own;
+    }
+    if (own == facts_.end() || own->agent != fact.agent || own->time < fact.time) {
+      return false;
+    }
+  }
+  return true;
+}
+
+void Knowledge::join(const Knowledge& other) {
+  if (covers(other)) {
+    return;
+  }
+  std::vector<Fact> joined;
+  joined.reserve(facts_.size() + other.facts_.size());
+  auto own = facts_.begin();
+  for (const Fact& fact : other.facts_) {
+    while (own != facts_.end() && own->agent < fact.agent) {
+      joined.push_back(*own++);
+    }
+    joined.push_back(fact);
+    if (own != facts_.end() && own->agent == fact.agent) {
+      joined.back().time = std::max(fact.time, own->time);
+      ++own;
+    }
+  }
+  joined.insert(joined.end(), own, facts_.end());
+  facts_ = std::move(joined);
+}
+
 void HappensBefore::begin(uint32_t warps_per_block) {
   warps_ = warps_per_block;
   blocks_.clear();
@@ -31,27 +85,16 @@ HappensBefore::Block& HappensBefore::at(uint64_t block) const {
   return *last_;
 }
 
-void HappensBefore::join(Knowledge& into, const Knowledge& from) {
-  for (const auto& [agent, time] : from) {
-    uint32_t& known = into[agent];
-    known = std::max(known, time);
-  }
-}
-
 void HappensBefore::join(SharedKnowledge& into, const SharedKnowledge& from) {
   if (into == nullptr || from == nullptr || into == from) {
     into = from == nullptr ? into : from;
     return;
   }
-  const auto is_known = [&](const auto& fact) {
-    const auto found = into->find(fact.first);
-    return found != into->end() && found->second >= fact.second;
-  };
-  if (std::all_of(from->begin(), from->end(), is_known)) {
+  if (into->covers(*from)) {
     return;
   }
   auto joined = std::make_shared<Knowledge>(*into);
-  join(*joined, *from);
+  joined->join(*from);
   into = std::move(joined);
 }
 
@@ -73,9 +116,7 @@ bool HappensBefore::is_ordered(Agent agent, uint32_t time, uint64_t block, uint3
       return true;
     }
   }
-  const Knowledge& knows = here.warps[warp].knows;
-  const auto known = knows.find(agent);
-  return known != knows.end() && time <= known->second;
+  return time <= here.warps[warp].knows.time(agent); // times begin at 1
 }
 
 void HappensBefore::barrier(uint64_t block) {
@@ -83,14 +124,12 @@ void HappensBefore::barrier(uint64_t block) {
   Knowledge all;
   uint32_t latest = 0;
   for (const Warp& warp : here.warps) {
-    join(all, warp.knows);
+    all.join(warp.knows);
     latest = std::max(latest, warp.time);
   }
   here.barrier_time = latest + 1;
   // What the warps of this block did before is covered by barrier_time.
-  for (auto entry = all.begin(); entry != all.end();) {
-    entry = block_of(entry->first) == block ? all.erase(entry) : std::next(entry);
-  }
+  all.forget_if([&](const Knowledge::Fact& fact) { return block_of(fact.agent) == block; });
   for (Warp& warp : here.warps) {
     warp.time = here.barrier_time;
     warp.knows = all;
@@ -107,10 +146,9 @@ void HappensBefore::fence(uint64_t block, uint32_t warp, bool device) {
   // Published: the warp's own accesses, what it knows, and what the last barrier told it of the
   // other warps of its block.
   Knowledge covered = self.knows;
-  covered[agent(block, warp)] = self.time;
+  covered.learn(agent(block, warp), self.time);
   for (uint32_t other = 0; other < warps_ && here.barrier_time > 0; ++other) {
-    uint32_t& known = covered[agent(block, other)];
-    known = std::max(known, here.barrier_time - 1);
+    covered.learn(agent(block, other), here.barrier_time - 1);
   }
   self.fence_knows = std::make_shared<const Knowledge>(std::move(covered));
   if (device) {
@@ -144,11 +182,11 @@ void HappensBefore::acquire(uint64_t block, uint32_t warp, uint64_t location) {
   }
   Warp& self = at(block).warps[warp];
   if (found->second.on_device != nullptr) {
-    join(self.knows, *found->second.on_device);
+    self.knows.join(*found->second.on_device);
   }
   if (found->second.block == block && found->second.in_block != nullptr &&
       found->second.in_block != found->second.on_device) {
-    join(self.knows, *found->second.in_block);
+    self.knows.join(*found->second.in_block);
   }
 }
 

@@ -17,7 +17,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <unordered_map>
 #include <vector>
@@ -29,11 +28,31 @@ using Agent = uint32_t;
 inline constexpr Agent kCopyBit = 0x80000000;
 inline constexpr Agent kNoAgent = 0x7fffffff;
 
+/// Times up to which agents' accesses are known to be over. Sorted by agent: it is joined and
+/// copied far more often than added to.
+class Knowledge {
+public:
+  struct Fact {
+    Agent agent = kNoAgent;
+    uint32_t time = 0;
+  };
+
+  /// 0 where nothing is known.
+  uint32_t time(Agent agent) const;
+  void learn(Agent agent, uint32_t time);
+  void join(const Knowledge& other);
+  bool covers(const Knowledge& other) const;
+  const std::vector<Fact>& facts() const { return facts_; }
+  template <class Predicate> void forget_if(Predicate&& predicate) {
+    std::erase_if(facts_, predicate);
+  }
+
+private:
+  std::vector<Fact> facts_;
+};
+
 class HappensBefore {
 public:
-  /// Time up to which an agent's accesses are known to be over.
-  using Knowledge = std::map<Agent, uint32_t>;
-
   void begin(uint32_t warps_per_block);
   void block_begin(uint64_t block);
   void block_end(uint64_t block);
@@ -93,7 +112,6 @@ private:
   };
 
   Block& at(uint64_t block) const;
-  static void join(Knowledge& into, const Knowledge& from);
   static void join(SharedKnowledge& into, const SharedKnowledge& from);
 
   uint32_t warps_ = 1;

@@ -39,6 +39,10 @@ public:
   void wait_end(const EventSite& site, int event) override;
 
 private:
+  /// Findings of this kind that are told apart at the same two insns.
+  enum Topic : unsigned { kConflict, kSameInsn, kStale };
+  static constexpr uint32_t kTrackedCores = 64; // whose data caches are followed
+
   struct BlockData {
     AccessShadow l1;
     std::vector<CopyRecord> copies;         // not yet waited for by every warp
@@ -72,6 +76,9 @@ private:
   };
 
   BlockData& data(const BlockRun& block) const;
+  /// Bytes that a LOAD, STORE or ATOM accesses in a lane; 0 for other insns.
+  static uint32_t lane_bytes_of(const ProgramInsn& decoded);
+  static Interest interest_in(const ProgramInsn& decoded);
   void lane_accesses(const WarpAccess& warp);
   void synchronise(const WarpAccess& warp);
   void range(const Access& access);
@@ -98,8 +105,8 @@ private:
   void stale_read(const WarpAccess& warp, unsigned lane, uint32_t writer_pc, uint64_t writer_block);
   AccessShadow& shadow(const Access& access);
 
-  // Lines of hbm as the data caches of the cores may hold them. Cores past the first 64 are left
-  // out: what they hold is not known.
+  // Lines of hbm as the data caches of the cores may hold them. Cores past the first kTrackedCores
+  // are left out: what they hold is not known.
   struct CachedLine {
     uint64_t held = 0;  // bit a core: it has loaded the line
     uint64_t stale = 0; // of those: another core has written it since

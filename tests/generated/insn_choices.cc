@@ -197,6 +197,17 @@ Object object_with(std::vector<Insn> code) {
   object.functions[1].insn_count = static_cast<uint32_t>(code.size());
   object.functions[1].labels = {{.name = "first", .pc = 1}, {.name = "second", .pc = 2}};
   object.code.insert(object.code.end(), code.begin(), code.end());
+  // The reader holds the format of PRINT against the values behind it.
+  const auto first_format = static_cast<uint32_t>(object.strings.size());
+  std::string format;
+  for (unsigned values = 0; values < kMaxOperands; ++values, format += "%d ") {
+    object.strings.push_back(format);
+  }
+  for (Insn& insn : object.code) {
+    if (insn.operand_count != 0 && insn.operands[0].kind == OperandKind::kString) {
+      insn.operands[0].index = first_format + insn.operand_count - 1;
+    }
+  }
   for (uint32_t pc = 0; pc < object.code.size(); ++pc) {
     object.locs.push_back({.file = 0, .line = pc + 1, .column = 5});
   }

@@ -346,7 +346,11 @@ TEST_CASE("contradictions inside an object are found and named") {
   found(error_after([](Object& o) { o.functions[1].name = "a b"; }), "function 'a b'");
   found(error_after([](Object& o) { o.functions[1].name = ""; }), "function ''");
   found(error_after([](Object& o) { o.functions[1].params[1].name = "a"; }), "parameter 'a'");
-  found(error_after([](Object& o) { o.functions[1].params[1].type = Type::kU64; }), "insn 10");
+  found(error_after([](Object& o) {
+          o.functions[1].params[1].type = Type::kU64;
+          o.strings[0] = "%f %d %d %u %f";
+        }),
+        "insn 10: print: '%f' shows an f32, but value 5 is a 64-bit parameter");
   found(error_after([](Object& o) { o.functions[1].params[0].is_pointer = false; }), "'work'");
   found(error_after([](Object& o) { o.functions[0].params = o.functions[1].params; }), "'twice'");
   found(error_after([](Object& o) { o.functions[1].labels[0].pc = 1; }), "a label outside");
@@ -368,6 +372,8 @@ TEST_CASE("contradictions inside an object are found and named") {
   found(error_after([](Object& o) { o.const_data.pop_back(); }), "symbol 'table'");
   found(error_after([](Object& o) { std::swap(o.symbols[0].kind, o.symbols[1].kind); }), "symbol");
   found(error_after([](Object& o) { o.strings.clear(); }), "insn 10: print: a string");
+  found(error_after([](Object& o) { o.strings[0] = "%d %d %d %d"; }), "the format shows 4 values");
+  found(error_after([](Object& o) { o.strings[0] = "%q"; }), "unknown conversion '%q'");
   found(error_after([](Object& o) { o.files.pop_back(); }), "insn 0: a source file");
   found(error_after([](Object& o) { o.machine = "a/b"; }), "machine 'a/b'");
   found(error_after([](Object& o) { o.code[6].operands[0].bits = 1; }), "a branch out of");
