@@ -154,9 +154,6 @@ void Program::decode(uint32_t pc) {
       if (type != isa::Type::kNone) {
         decoded.slots[i] = slot_for(operand.kind, operand.index, isa::is_wide(type));
       }
-    } else if (operand.kind == isa::OperandKind::kSpecial &&
-               static_cast<isa::Special>(operand.index) == isa::Special::kClock) {
-      reads_clock_ = true;
     }
   }
 }
@@ -196,6 +193,9 @@ void Program::survey() {
       }
       for (unsigned i = 0; i < decoded.insn.operand_count; ++i) {
         const isa::Operand& operand = decoded.insn.operand(i);
+        reads_clock_ = reads_clock_ ||
+                       (operand.kind == isa::OperandKind::kSpecial &&
+                        static_cast<isa::Special>(operand.index) == isa::Special::kClock);
         if (operand.kind != isa::OperandKind::kLabel || !decoded.insn.desc->has(isa::kCall)) {
           continue;
         }
