@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import keyword
+import textwrap
 from typing import Any
 
 from pypto.table import Operand, Row, table
@@ -118,7 +119,7 @@ def _doc(row: Row, fixed: dict[str, str], extra: str = "") -> str:
     if extra:
         lines += [extra, ""]
     if row.details:
-        lines += [row.details, ""]
+        lines += [*textwrap.wrap(row.details, 90), ""]
     scope = {"lane": "each lane", "warp": "the warp as one", "block": "the block, once"}[row.scope]
     lines.append(f"Acts for {scope}. PTO: `{row.example}`")
     if row.types:

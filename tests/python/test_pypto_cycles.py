@@ -5,7 +5,6 @@ and compute the same. `pytest -s` prints the table."""
 from __future__ import annotations
 
 import importlib.util
-import json
 import sys
 
 import numpy as np
@@ -74,10 +73,6 @@ def cases():
 
 CASES = list(cases())
 PROFILES = ("reference", "ascend950")
-
-
-def stub_type(array: np.ndarray):
-    return array.dtype
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case[1] for case in CASES])

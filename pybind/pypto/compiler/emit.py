@@ -156,8 +156,6 @@ def if_convert(program: Program, allocation: Allocation) -> bool:
                     block.kind, block.targets, block.cond = "jump", [join], None
                     changed = True
                     break
-        if changed:
-            break
     return changed
 
 

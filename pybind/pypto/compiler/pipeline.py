@@ -320,7 +320,7 @@ class Pipelines(Calls):
 
     def _label(self, stage: str) -> None:
         self.stage_count += 1
-        text = "".join(c if c.isalnum() else "_" for c in stage)
+        text = "".join(c if c.isascii() and c.isalnum() else "_" for c in stage)
         name = f"stage_{text}_{self.stage_count}" if stage else f"stage_end_{self.stage_count}"
         self.program.stages[name] = stage
         self.pending_label = name  # a stage that emitted nothing gives its label up
