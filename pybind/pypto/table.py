@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib.util
 import json
 import os
 import shutil
@@ -91,6 +92,8 @@ def native() -> Any:
     try:
         from pypto import _pypto  # type: ignore[attr-defined]
     except ImportError:
+        if importlib.util.find_spec("pypto._pypto") is not None:
+            raise  # it is there, and broken: say why
         return None
     return _pypto
 

@@ -773,3 +773,18 @@ def test_the_stub_is_fresh():
 
     path = ptosim.ROOT / "pybind" / "pypto" / "language.pyi"
     assert path.read_text() == stubs.text(), "python3 -m pypto.stubs > pybind/pypto/language.pyi"
+
+
+def test_two_halves_in_a_register():
+    @pto.kernel
+    def k(o, x):
+        i = pto.get_global_id()
+        pairs, out2 = pto.bitcast(x, pto.f16x2), pto.bitcast(o, pto.f16x2)
+        v = pto.load(pairs + i)
+        pto.store(out2 + i, pto.fma(v, v, v) + v - max(v, -v))
+
+    x = np.arange(-32, 32, dtype=np.float16)
+    o = out(np.float16, 64)
+    run(k, o, x)
+    assert "fma.f16x2" in insns(k, o, x)
+    assert (o == x * x + x + x - np.maximum(x, -x)).all()
