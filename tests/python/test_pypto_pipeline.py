@@ -116,12 +116,61 @@ def test_a_pipeline_inside_a_loop_and_a_condition():
                 with pl.stage("sum", after="load"):
                     total += pto.load(t + lane)
                 pl.run()
-            pto.barrier_block()
         pto.store(o + lane, total)
 
     x, o = np.arange(160, dtype=np.float32), out(np.float32)
     ptosim.run(k, [x, o, 5], 1, 32, CHECKED)
     assert (o == x.reshape(5, 32).sum(axis=0)).all()
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3])
+def test_a_loading_stage_keeps_its_own_variables(depth):
+    @pto.kernel
+    def k(x, o, n):
+        lane = pto.get_local_id()
+        p = x
+        total = 0.0
+        for again in range(2):
+            with pto.pipeline(depth=depth) as pl:
+                with pl.stage("load"):
+                    t = pto.shared(64)
+                    pto.async_load(t, p, 256)
+                    p += 64
+                with pl.stage("sum", after="load"):
+                    total = total * 0.5 + pto.load(t + lane)
+                pl.run(range(n))
+        pto.store(o + lane, total)
+
+    x = np.random.default_rng(3).integers(0, 9, 64 * 8).astype(np.float32)
+    for rounds in (0, 1, 3, 4):
+        o = out(np.float32, 64)
+        ptosim.run(k, [x, o, rounds], 1, 64, CHECKED)
+        expected = np.zeros(64, np.float32)
+        for part in x.reshape(8, 64)[: 2 * rounds]:
+            expected = expected * np.float32(0.5) + part
+        assert (o == expected).all()
+
+
+def test_copies_with_events_of_their_own():
+    @pto.kernel
+    def k(x, y, o):
+        lane = pto.get_local_id()
+        mine = pto.event()
+        with pto.pipeline() as pl:
+            with pl.stage("load"):
+                t = pto.alloc_local(64)
+                u = pto.alloc_local(64)
+                pto.async_load(t, x, 256, mine)
+                pto.async_load(u, y, 256)
+            with pl.stage("sum", after="load"):
+                pto.wait(mine)
+                pto.barrier_block()
+                pto.store(o + lane, pto.load(t + lane) + pto.load(u + lane))
+            pl.run()
+
+    x, y, o = np.arange(64, dtype=np.float32), np.ones(64, np.float32), out(np.float32, 64)
+    ptosim.run(k, [x, y, o], 1, 64, CHECKED)
+    assert (o == x + 1).all()
 
 
 def test_double_buffering_hides_the_copies():

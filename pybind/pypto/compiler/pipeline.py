@@ -41,8 +41,8 @@ class Stage:
     assigned: list[str] = field(default_factory=list)
     reads: dict[str, ast.AST] = field(default_factory=dict)
     fills: set[str] = field(default_factory=set)  # names that its copies write to
-    has_barrier: bool = False
-    has_wait: bool = False
+    has_wait: bool = False  # wait_all() says where
+    has_own_events: bool = False  # copies that name their event, and are waited for by the user
     before: set[str] = field(default_factory=set)  # names of all stages that come first
 
 
@@ -164,13 +164,15 @@ class Pipelines(Calls):
                 name = self._handler(part)
                 if name == "async_load":
                     stage.loads = True
+                    if _names_event(part):
+                        stage.has_own_events = True
+                        continue
                     target = part.args[:1] or [k.value for k in part.keywords if k.arg == "to"]
                     stage.fills |= {n.id for t in target for n in ast.walk(t) if isinstance(n, ast.Name)}
                 stage.stores |= name in ("async_store",) or (
                     name == "store" and len(part.args) + len(part.keywords) >= 3
                 )
-                stage.has_wait |= name in ("wait", "wait_all")
-                stage.has_barrier |= name == "barrier_block"
+                stage.has_wait |= name == "wait_all"
 
     def _handler(self, call: ast.Call) -> str:
         """The name of the instruction function that a call means, or an empty string."""
@@ -270,6 +272,8 @@ class Pipelines(Calls):
         for stage in order:
             self._lower_stage(stage, order, stage.lanes or touched and not stage.loads)
             touched = stage.lanes
+        if self.loop is not None and any(stage.lanes for stage in order):
+            self.effect("barrier_block", [], lane_scoped=False)  # the next round fills the buffers again
         self.slot_events = None
 
     def _assign_events(self, order: list[Stage], depth: int) -> list[dict[str, int]]:
@@ -289,7 +293,7 @@ class Pipelines(Calls):
     def _waits_for(self, stage: Stage, order: list[Stage]) -> list[int]:
         """Events of the copies into scratchpad that come before the stage."""
         assert self.slot_events is not None
-        before = [s for s in order if s.loads and s.name in stage.before]
+        before = [s for s in order if s.fills and s.name in stage.before]
         if not stage.has_wait:  # only what it reads; wait_all means all of them
             before = [s for s in before if s.fills & set(stage.reads)]
         return list(dict.fromkeys(self.slot_events[s.name] for s in before))
@@ -299,7 +303,7 @@ class Pipelines(Calls):
         self.in_stage = stage
         targets, self.targets = self.targets, []
         self._stage_order = order
-        self._stage_barrier = needs_barrier and not stage.has_barrier
+        self._stage_barrier = needs_barrier
         if not stage.has_wait:
             self._wait_for_copies()
         self.statements(stage.body)
@@ -336,14 +340,15 @@ class Pipelines(Calls):
         depth = pipe.depth
         early = self._early_stages(order)
         late = [stage for stage in order if stage not in early]
-        self._check_rotation(order, early)
+        if depth > 1:
+            self._check_rotation(order, early, late)
         slots = self._allocate_slots(order, depth, call)
         events = self._assign_events(order, depth)
         type_ = self.range_type(parts)
         start, stop, step = (self.to_type(part, type_) for part in parts)
         if bounds(step)[0] <= 0:
             raise self.error("a pipeline runs over a range with a positive step", "", call)
-        names = [n for s in late for n in s.assigned if n not in s.buffers]
+        names = [n for s in order for n in s.assigned if n not in s.buffers]
         lanes_read = any(stage.lanes for stage in late)
 
         def index_at(base: Any, rounds: int) -> Any:
@@ -356,24 +361,29 @@ class Pipelines(Calls):
             """The stages for `index`, if the range reaches that far."""
             more, join = Block("load"), Block("loaded")
             outer = self.scope
-            condition = self.compare("lt", index, stop)
+            condition: Any = self.compare("lt", index, stop) if depth > 1 else Const(True)
+            if isinstance(condition, Const) and condition.value:
+                run_early(index, slot, stages, is_refill)
+                return
             if isinstance(condition, Const):
-                self.jump(more if condition.value else join)
-            else:
-                self.branch(condition, more, join)
-            if self.place(more, outer):
-                self._bind(slots[slot], index, events[slot])
-                if is_refill and lanes_read:
-                    self.effect("barrier_block", [], lane_scoped=False)
-                for stage in stages:
-                    self._lower_stage(stage, order, False)
-                self._forget(order)
-                self.jump(join)
+                return
+            self.branch(condition, more, join)
+            self.place(more, outer)
+            run_early(index, slot, stages, is_refill)
+            self.jump(join)
             self.place(join, outer)
 
-        before = dict(self.env)
+        def run_early(index: Any, slot: int, stages: list[Stage], is_refill: bool) -> None:
+            self._bind(slots[slot], index, events[slot])
+            if is_refill and lanes_read:
+                self.effect("barrier_block", [], lane_scoped=False)
+            for stage in stages:
+                self._lower_stage(stage, order, False)
+            if depth > 1:
+                self._forget(order)
+
         for ahead in range(depth - 1):
-            guarded(index_at(start, ahead), ahead, early, False)
+            guarded(index_at(start, ahead), ahead, early, self.loop is not None)
         hidden = f"pipeline {self.stage_count}"
         self.env[hidden] = start
 
@@ -411,7 +421,7 @@ class Pipelines(Calls):
         def advance() -> None:
             self.env[hidden] = index_at(self.env[hidden], depth)
 
-        self.loop_over([hidden, *dict.fromkeys(n for n in names if n in before)], test, body, advance, [])
+        self.loop_over([hidden, *dict.fromkeys(names)], test, body, advance, [])
         self.env.pop(hidden, None)
         for name in (_INDEX, *(n for s in order for n in s.buffers)):
             self.env.pop(name, None)
@@ -437,8 +447,18 @@ class Pipelines(Calls):
                 )
         return early
 
-    def _check_rotation(self, order: list[Stage], early: list[Stage]) -> None:
+    def _check_rotation(self, order: list[Stage], early: list[Stage], late: list[Stage]) -> None:
+        """Variables do not cross between stages that run ahead and those that do not."""
         for stage in early:
+            for other in late:
+                for name in other.assigned:
+                    if name in stage.reads and name not in other.buffers:
+                        raise self.error(
+                            f"{name} is changed by stage {other.name!r}, and stage {stage.name!r}, which runs "
+                            "iterations ahead, reads it",
+                            "let the loading stage compute it from pl.index",
+                            stage.reads[name],
+                        )
             for name in stage.assigned:
                 if name in stage.buffers:
                     continue
@@ -531,7 +551,8 @@ class Pipelines(Calls):
         name = function.row.mnemonic if stage is not None else ""
         if name == "wait_all":
             arguments.bind([], 0)
-            if self._waits_for(stage, self._stage_order):
+            own = any(s.has_own_events and s.name in stage.before for s in self._stage_order)
+            if self._waits_for(stage, self._stage_order) and not own:
                 self._wait_for_copies()
                 return Host(None)
         if name in ("async_load", "async_store") and stage.name in self.slot_events:
@@ -565,6 +586,11 @@ def _is_method(call: ast.Call, owner: str, method: str) -> bool:
         and isinstance(f.value, ast.Name)
         and f.value.id == owner
     )
+
+
+def _names_event(call: ast.Call) -> bool:
+    """True if a copy has an event as its last operand."""
+    return len(call.args) + len(call.keywords) in (4, 7) or any(k.arg == "e" for k in call.keywords)
 
 
 _BLOCK_CALLS = ("async_load", "async_store", "mma", "fill", "free_local", "alloc_local")
