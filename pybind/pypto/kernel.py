@@ -447,8 +447,10 @@ def _still(captured: tuple[Source, str, Any]) -> bool:
     if not found:
         return False
     if now is value:
-        return not isinstance(value, list)
-    if constant_of(value) is not None or isinstance(value, (tuple, str)):
+        return True
+    if isinstance(value, np.ndarray):
+        return isinstance(now, np.ndarray) and now.dtype == value.dtype and np.array_equal(now, value)
+    if constant_of(value) is not None or isinstance(value, (tuple, str, list, dict, set)):
         return type(now) is type(value) and bool(now == value)
     return False
 

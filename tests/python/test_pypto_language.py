@@ -788,3 +788,32 @@ def test_two_halves_in_a_register():
     run(k, o, x)
     assert "fma.f16x2" in insns(k, o, x)
     assert (o == x * x + x + x - np.maximum(x, -x)).all()
+
+
+class Settings:
+    scale = 3
+
+
+def test_captured_containers_and_attributes_are_followed():
+    table, sizes, settings = {"k": 5}, [1, 2, 3], Settings()
+    weights = np.array([1.0, 2.0], np.float32)
+
+    @pto.kernel
+    def k(o):
+        w = pto.const_array(weights)
+        pto.store(o, sizes[1] * 1000 + table["k"] * 100 + settings.scale * 10 + pto.load(w + 1) + np.float32(0))
+
+    def value():
+        o = out(np.float32)
+        run(k, o)
+        return o[0]
+
+    assert value() == 2532
+    settings.scale = 4
+    assert value() == 2542
+    sizes[1] = 7
+    assert value() == 7542
+    table["k"] = 6
+    assert value() == 7642
+    weights[1] = 9
+    assert value() == 7649

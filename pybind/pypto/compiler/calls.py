@@ -7,6 +7,8 @@ import builtins
 import math
 from typing import Any
 
+import numpy as np
+
 from pypto import types
 from pypto.compiler.arguments import Arguments
 from pypto.compiler.builder import bounds, describe
@@ -37,6 +39,10 @@ class Calls(SpecialCalls):
         if isinstance(function, DType):
             bound = Arguments(self, node, function.name).bind(["x"], 1)
             return self.conversion(bound["x"][1], function)
+        if isinstance(function, type) and issubclass(function, np.generic):
+            bound = Arguments(self, node, function.__name__).bind(["x"], 1)
+            wanted = types.f32 if function is np.float64 else self.need_dtype(callee, node)
+            return self.conversion(bound["x"][1], PRED if function is np.bool_ else wanted)
         if hasattr(function, "_pto_function_"):
             return self.inline(function, node)
         if hasattr(function, "_pto_kernel_"):

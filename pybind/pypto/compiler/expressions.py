@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import copy
 import difflib
 from typing import Any
 
@@ -72,7 +73,7 @@ class Expressions(Pointers):
             raise self.error(
                 f"the name {name} is not defined", f"did you mean {near[0]}?" if near else ""
             )
-        self.captured[(id(self.source), name)] = (self.source, name, value)
+        self.captured[(id(self.source), name)] = (self.source, name, snapshot(value))
         return self.host(value, name)
 
     def host(self, value: Any, name: str) -> Any:
@@ -104,7 +105,7 @@ class Expressions(Pointers):
             ) from None
         if not callable(value):
             key = ast.unparse(node)
-            self.captured[(id(self.source), key)] = (self.source, key, value)
+            self.captured[(id(self.source), key)] = (self.source, key, snapshot(value))
         return self.host(value, node.attr)
 
     def eval_Tuple(self, node: ast.Tuple) -> Any:
@@ -142,6 +143,13 @@ class Expressions(Pointers):
 
     def eval_JoinedStr(self, node: ast.JoinedStr) -> Any:
         raise self.error("an f-string stands in pto.print(...) only")
+
+
+def snapshot(value: Any) -> Any:
+    """What is compared later, to see whether a captured object has changed."""
+    if isinstance(value, (list, dict, set)) or type(value).__module__ == "numpy" and hasattr(value, "copy"):
+        return copy.deepcopy(value)
+    return value
 
 
 def _expression_name(node: ast.AST) -> str:
