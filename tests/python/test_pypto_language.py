@@ -817,3 +817,15 @@ def test_captured_containers_and_attributes_are_followed():
     assert value() == 7642
     weights[1] = 9
     assert value() == 7649
+
+
+def test_long_sums_and_chains():
+    terms = " + ".join(f"(i ^ {j})" for j in range(600))
+    chain = "".join(f"    elif i == {j}:\n        v = {j * 7}\n" for j in range(1, 300))
+    k = from_text(
+        f"@pto.kernel\ndef k(o):\n    i = pto.get_global_id()\n    v = 0\n    if i == 0:\n        v = 5\n{chain}"
+        f"    pto.store(o + i, v + {terms})\n"
+    )
+    o = out()
+    run(k, o)
+    assert (o == [(i * 7 or 5) + sum(i ^ j for j in range(600)) for i in range(32)]).all()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
+import sys
 from typing import Any, Callable
 
 from pypto import types
@@ -23,6 +24,7 @@ from pypto.types import DType
 
 _UNROLL_LIMIT = 4096
 _RESTARTS = 200
+_RECURSION = 20_000
 
 STATEMENTS = (
     "assignments, if, while, for over range or pto.static_range, break, continue, return, pass, "
@@ -455,6 +457,20 @@ class Lowering(Pipelines, Calls):
 def lower(program: Program, source: Source, make_env: Callable[[Lowering], dict[str, Any]]) -> Lowering:
     """Fills the program; returns the lowering for what it noted. Raises CompileError."""
     hints: dict[Any, Any] = {}
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(limit, _RECURSION))  # expressions and elif chains nest deeply
+    try:
+        return _lower(program, source, make_env, hints)
+    finally:
+        sys.setrecursionlimit(limit)
+
+
+def _lower(
+    program: Program,
+    source: Source,
+    make_env: Callable[[Lowering], dict[str, Any]],
+    hints: dict[Any, Any],
+) -> Lowering:
     for _ in range(_RESTARTS):
         fresh = Program(program.name, program.params)
         lowering = Lowering(fresh, source, hints)
