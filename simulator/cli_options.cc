@@ -26,6 +26,13 @@ Example:
          --arg a=rand:f32[1024]:seed=1 --arg b=@b.npy --arg o=zeros:f32[1024] --arg n=1024 \
          --out o=o.npy --expect o=expected.npy
 
+Reports of time (of the first profile):
+  --timeline --stalls --counters       text
+  --report run.html                    one page for a browser, needs nothing else
+  --report run.json                    the run as data: ptosim diff before.json after.json
+  --trace trace.json                   for ui.perfetto.dev or chrome://tracing
+  --timeline-out t.csv                 one line an instruction
+
 Exit status: 0 success, 1 errors in the input or a failed kernel or comparison, 2 wrong usage,
 3 internal error, 130 interrupted.)";
 
@@ -71,6 +78,39 @@ uint64_t parse_limit(const std::string& option, const std::string& text) {
   return *value;
 }
 
+/// "100:500", "100:" or ":500": cycles.
+void parse_window(const std::string& text, TimelineLimits& limits) {
+  const size_t colon = text.find(':');
+  std::string reason;
+  const auto bound = [&](const std::string& part, uint64_t absent) {
+    return part.empty() ? std::optional<uint64_t>(absent) : parse_count(part, reason);
+  };
+  const auto from = bound(text.substr(0, colon), 0);
+  const auto to =
+      colon == std::string::npos ? std::nullopt : bound(text.substr(colon + 1), UINT64_MAX);
+  if (!from || !to || *from > *to || text.size() == 1) {
+    throw CLI::ValidationError(
+        "--trace-window",
+        fmt::format("'{}' is no range of cycles; expected FROM:TO, FROM: or :TO", text));
+  }
+  limits.from_cycle = *from;
+  limits.to_cycle = *to;
+}
+
+void check_suffix(const std::string& option,
+                  const std::string& path,
+                  std::string_view first,
+                  std::string_view second) {
+  if (!path.empty() && !path.ends_with(first) && !path.ends_with(second)) {
+    throw CLI::ValidationError(option,
+                               fmt::format("the format of '{}' is unknown; expected a name that "
+                                           "ends in {} or {}",
+                                           path,
+                                           first,
+                                           second));
+  }
+}
+
 /// Texts as CLI11 collects them; turned into SimOptions when all is read.
 struct RawOptions {
   std::string grid = "1";
@@ -83,6 +123,10 @@ struct RawOptions {
   std::string cache = "coherent";
   std::string max_insns;
   std::string max_cycles;
+  std::string timeline;
+  std::string trace_blocks;
+  std::string trace_window;
+  std::string trace_limit;
   bool nan_differs = false;
 };
 
@@ -93,6 +137,28 @@ void add_repeatable(CLI::App& app,
                     const char* help,
                     const char* type) {
   app.add_option(names, target, help)->type_name(type)->allow_extra_args(false);
+}
+
+void declare_reports(CLI::App& app, ReportRequests& reports, RawOptions& raw) {
+  app.add_flag("--timeline{64}",
+               raw.timeline,
+               "Show when each instruction issued and finished; --timeline=N: N rows, 0: all");
+  app.add_flag("--stalls", reports.stalls, "Show why warps waited, by reason and by source line");
+  app.add_flag("--counters", reports.counters, "Show all counters and the roofline");
+  app.add_option("--timeline-out", reports.timeline_file, "Write the timeline (.csv or .json)")
+      ->type_name("FILE");
+  app.add_option("--trace", reports.trace_file, "Write a trace for Perfetto or Chrome (.json)")
+      ->type_name("FILE");
+  app.add_option(
+         "--report", reports.report_file, "Write a page for a browser (.html), or the data (.json)")
+      ->type_name("FILE");
+  app.add_option("--trace-blocks", raw.trace_blocks, "Record the first N blocks only")
+      ->type_name("N");
+  app.add_option("--trace-window", raw.trace_window, "Record these cycles only")
+      ->type_name("FROM:TO");
+  app.add_option(
+         "--trace-limit", raw.trace_limit, "Record at most N timeline entries (default 262144)")
+      ->type_name("N");
 }
 
 void declare(CLI::App& app, SimOptions& options, RawOptions& raw) {
@@ -157,6 +223,10 @@ void declare(CLI::App& app, SimOptions& options, RawOptions& raw) {
                  "PROFILE");
   add_repeatable(
       app, "--set", options.overrides, "Change a figure of every profile", "KEY.PATH=VALUE");
+  app.add_flag("--strict",
+               options.is_strict,
+               "An instruction whose latency the profile does not know is an error");
+  declare_reports(app, options.reports, raw);
   add_repeatable(app, "-I", options.include_dirs, "Folder for .include", "DIR");
   add_repeatable(app, "-D", options.defines, "Define a constant for the assembler", "NAME[=VALUE]");
   app.add_flag("--json", options.is_json, "Results and diagnostics as JSON");
@@ -168,6 +238,39 @@ void declare(CLI::App& app, SimOptions& options, RawOptions& raw) {
   app.add_option("--color", options.color, "auto (default), always or never")
       ->type_name("WHEN")
       ->transform(CLI::CheckedTransformer(modes));
+}
+
+void complete_reports(SimOptions& options, const RawOptions& raw, bool is_timed) {
+  ReportRequests& reports = options.reports;
+  if (!raw.timeline.empty()) {
+    reports.timeline_rows = parse_limit("--timeline", raw.timeline);
+  }
+  if (!raw.trace_blocks.empty()) {
+    reports.limits.max_blocks = parse_limit("--trace-blocks", raw.trace_blocks);
+  }
+  if (!raw.trace_window.empty()) {
+    parse_window(raw.trace_window, reports.limits);
+  }
+  if (!raw.trace_limit.empty()) {
+    reports.limits.max_entries = parse_limit("--trace-limit", raw.trace_limit);
+  }
+  check_suffix("--timeline-out", reports.timeline_file, ".csv", ".json");
+  check_suffix("--report", reports.report_file, ".html", ".json");
+  if (reports.is_any() && !is_timed) {
+    throw CLI::ValidationError("--timeline, --stalls, --counters, --trace, --report",
+                               "they tell about time, which --functional and --schedule "
+                               "do not have");
+  }
+  if (!reports.wants_timeline() &&
+      (!raw.trace_blocks.empty() || !raw.trace_window.empty() || !raw.trace_limit.empty())) {
+    throw CLI::ValidationError("--trace-blocks, --trace-window, --trace-limit",
+                               "nothing is recorded; expected with --timeline, --stalls, "
+                               "--timeline-out, --trace or --report");
+  }
+  if (options.is_json && (reports.timeline_rows || reports.stalls || reports.counters)) {
+    throw CLI::ValidationError("--timeline, --stalls, --counters",
+                               "they print text, and --json promises JSON; use --report F.json");
+  }
 }
 
 void complete(SimOptions& options, const RawOptions& raw) {
@@ -224,6 +327,7 @@ void complete(SimOptions& options, const RawOptions& raw) {
                                "there are no cycles without timing; use "
                                "--max-instructions");
   }
+  complete_reports(options, raw, is_timed);
   if (!is_timed && options.profiles.size() > 1) {
     throw CLI::ValidationError("--profile",
                                "several profiles are compared by cycles, which "

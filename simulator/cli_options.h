@@ -6,6 +6,7 @@
 #include "simulator/checks/checks.h"
 #include "simulator/compare.h"
 #include "simulator/launch.h"
+#include "simulator/timing/timeline.h"
 
 #include <cstdint>
 #include <optional>
@@ -24,6 +25,22 @@ struct NamedFile {
 struct PrintRequest {
   std::string name;
   uint64_t count = 16;
+};
+
+/// What to tell about time; of the first profile.
+struct ReportRequests {
+  std::optional<size_t> timeline_rows; // --timeline: text, so many rows; 0: all
+  bool stalls = false;
+  bool counters = false;
+  std::string timeline_file; // .json or .csv
+  std::string trace_file;
+  std::string report_file; // .html or .json
+  TimelineLimits limits;   // --trace-blocks, --trace-window, --trace-limit
+  [[nodiscard]] bool wants_timeline() const {
+    return timeline_rows || stalls || !timeline_file.empty() || !trace_file.empty() ||
+           !report_file.empty();
+  }
+  [[nodiscard]] bool is_any() const { return wants_timeline() || counters; }
 };
 
 struct SimOptions {
@@ -49,6 +66,8 @@ struct SimOptions {
   std::vector<std::string> overrides;
   std::vector<std::string> include_dirs;
   std::vector<std::string> defines;
+  ReportRequests reports;
+  bool is_strict = false; // a latency key without an entry is an error
   bool is_json = false;
   bool is_quiet = false;
   bool is_verbose = false;

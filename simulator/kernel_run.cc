@@ -37,7 +37,8 @@ KernelRun run_kernel(const SimOptions& options,
                      std::shared_ptr<const Program> program,
                      const std::vector<Argument>& arguments,
                      const isa::MachineProfile& profile,
-                     const std::atomic<bool>& interrupt) {
+                     const std::atomic<bool>& interrupt,
+                     bool records_timeline) {
   KernelRun run;
   run.profile = profile;
   Machine machine(profile);
@@ -66,6 +67,8 @@ KernelRun run_kernel(const SimOptions& options,
   } else {
     TimedOptions timed_options;
     timed_options.timing.max_cycles = options.max_cycles;
+    timed_options.timing.record_timeline = records_timeline;
+    timed_options.timing.timeline_limits = options.reports.limits;
     timed_options.max_insns = options.max_insns;
     timed_options.interrupt = &interrupt;
     timed_options.progress = [&](const Progress& progress, uint64_t cycle) {

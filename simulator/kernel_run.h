@@ -34,6 +34,7 @@ struct KernelRun {
                                    std::shared_ptr<const Program> program,
                                    const std::vector<Argument>& arguments,
                                    const isa::MachineProfile& profile,
-                                   const std::atomic<bool>& interrupt);
+                                   const std::atomic<bool>& interrupt,
+                                   bool records_timeline = false);
 
 } // namespace pto::sim

@@ -2,6 +2,7 @@
 // ptosim: runs a kernel on a simulated machine.
 #include "isa/error.h"
 #include "simulator/cli_options.h"
+#include "simulator/diff_command.h"
 #include "simulator/run_command.h"
 
 #include <fmt/format.h>
@@ -9,10 +10,14 @@
 #include <cstdio>
 #include <exception>
 #include <new>
+#include <string_view>
 
 int main(int argc, char** argv) {
   using namespace pto;
   try {
+    if (argc > 1 && std::string_view(argv[1]) == "diff") {
+      return sim::diff_command(argc, argv);
+    }
     const sim::ParsedCommandLine command_line = sim::parse_command_line(argc, argv);
     if (!command_line.options) {
       return command_line.exit_status;

@@ -10,6 +10,7 @@
 #include "simulator/kernel_run.h"
 #include "simulator/npy.h"
 #include "simulator/progress_line.h"
+#include "simulator/report/reports.h"
 #include "simulator/run_report.h"
 #include "simulator/schedule.h"
 
@@ -17,6 +18,9 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <span>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 namespace pto::sim {
 namespace {
@@ -25,6 +29,16 @@ constexpr int kGood = 0;
 constexpr int kFailed = 1;
 constexpr int kUsage = 2;
 constexpr int kInterruptedStatus = 130;
+
+/// Of the terminal that results go to, else 100.
+unsigned terminal_width() {
+  winsize size{};
+  if (::isatty(STDOUT_FILENO) == 1 && ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 &&
+      size.ws_col >= 40) {
+    return size.ws_col;
+  }
+  return 100;
+}
 
 class SimCommand {
 public:
@@ -75,7 +89,35 @@ private:
       complain(error);
       return kUsage;
     }
-    return load_profiles(object->machine);
+    const int status = load_profiles(object->machine);
+    return status == kGood ? check_latencies() : status;
+  }
+
+  /// Insns whose latency a profile does not know: a warning that names them, an error if strict.
+  int check_latencies() {
+    if (options_.is_functional || !options_.schedule.empty()) {
+      return kGood;
+    }
+    for (const isa::MachineProfile& profile : profiles_) {
+      const ProgramTiming timing(program_->object(), profile);
+      for (const std::string& key : timing.missing_keys()) {
+        const std::string message =
+            fmt::format("profile {} has no latency for {}", profile.name, key);
+        const std::string advice =
+            fmt::format("add latency.{} to the profile, or --set latency.{}.latency=N", key, key);
+        if (options_.is_strict) {
+          diags_.error({}, message).advise(advice);
+        } else if (!options_.is_quiet) {
+          diags_
+              .warning("missing-latency",
+                       {},
+                       fmt::format(
+                           "{}: {} cycles are assumed", message, profile.fallback_latency_cycles))
+              .advise(advice);
+        }
+      }
+    }
+    return diags_.has_errors() ? kFailed : kGood;
   }
 
   std::optional<isa::Object> load_file() {
@@ -201,7 +243,9 @@ private:
     const std::atomic<bool>& interrupt = catch_interrupt();
     try {
       for (const isa::MachineProfile& profile : profiles_) {
-        report_.runs.push_back(run_kernel(options_, program_, arguments_, profile, interrupt));
+        const bool records = report_.runs.empty() && options_.reports.wants_timeline();
+        report_.runs.push_back(
+            run_kernel(options_, program_, arguments_, profile, interrupt, records));
         if (!report_.runs.back().is_completed()) {
           break;
         }
@@ -220,7 +264,8 @@ private:
       return is_usage ? kUsage : kFailed;
     }
     compare_profiles();
-    const bool is_written = write_outputs();
+    bool is_written = write_outputs();
+    is_written = make_reports() && is_written;
     compare_expected();
     show_report();
     return is_written ? exit_status() : kFailed;
@@ -262,6 +307,57 @@ private:
         is_good = false;
       }
     }
+    return is_good;
+  }
+
+  /// --timeline, --report and the like; also of a run that stopped early.
+  bool make_reports() {
+    const ReportRequests& wanted = options_.reports;
+    KernelRun& run = report_.runs.front();
+    if (!wanted.is_any() || !run.timed) {
+      return true;
+    }
+    ReportOptions report_options;
+    report_options.grid = options_.grid;
+    report_options.block = options_.block;
+    report_options.sources = read_sources(*program_);
+    run.timed->run.status = run.result.status;
+    run.timed->run.blocks_done = run.result.blocks_done;
+    const TimingReport report =
+        make_timing_report(*run.timed, *program_, run.profile, report_options);
+    if (wanted.timeline_rows) {
+      GanttOptions gantt;
+      gantt.max_rows = *wanted.timeline_rows;
+      gantt.width = terminal_width();
+      report_text_ += "\n" + timeline_text(report, gantt);
+    }
+    if (wanted.stalls) {
+      report_text_ += "\n" + stalls_text(report) + "\n" + bubbles_text(report);
+    }
+    if (wanted.counters) {
+      report_text_ += "\n" + counters_text(report);
+    }
+    bool is_good = true;
+    const auto write = [&](const char* option, const std::string& path, auto make) {
+      if (path.empty()) {
+        return;
+      }
+      const std::string text = make();
+      std::string error;
+      if (isa::write_file_atomically(path, std::as_bytes(std::span(text)), error)) {
+        report_.report_files.push_back(path);
+      } else {
+        fmt::print(stderr, "ptosim: error: {}: {}\n", option, error);
+        is_good = false;
+      }
+    };
+    write("--timeline-out", wanted.timeline_file, [&] {
+      return wanted.timeline_file.ends_with(".csv") ? timeline_csv(report) : timeline_json(report);
+    });
+    write("--trace", wanted.trace_file, [&] { return trace_json(report); });
+    write("--report", wanted.report_file, [&] {
+      return wanted.report_file.ends_with(".html") ? html_report(report) : run_json(report);
+    });
     return is_good;
   }
 
@@ -317,7 +413,11 @@ private:
                    written.file.path,
                    last_run().is_completed() ? "" : " as it was when the run stopped");
       }
+      for (const std::string& path : report_.report_files) {
+        fmt::print("report written to {}\n", path);
+      }
     }
+    fmt::print("{}", report_text_);
     std::fflush(stdout);
     fmt::print(stderr, "{}", stop_text(report_, last_run()));
     fmt::print(stderr, "{}", findings_text(report_, report_.runs.front()));
@@ -366,6 +466,7 @@ private:
   std::vector<Argument> arguments_;
   std::vector<HostArray> expected_; // one an --expect
   RunReport report_;
+  std::string report_text_; // of --timeline, --stalls, --counters
 };
 
 } // namespace

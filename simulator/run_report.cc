@@ -405,6 +405,7 @@ std::string report_json(const RunReport& report) {
                                {"type", written.type},
                                {"shape", written.shape}});
   }
+  json["reports"] = report.report_files;
   json["expects"] = nlohmann::json::array();
   for (const ExpectOutcome& outcome : report.expects) {
     json["expects"].push_back(expect_json(outcome));

@@ -36,6 +36,7 @@ struct RunReport {
   std::vector<ExpectOutcome> expects;
   std::optional<ScheduleFuzz> fuzz;       // of --schedule-fuzz
   std::vector<std::string> disagreements; // arrays that differ between profiles
+  std::vector<std::string> report_files;  // written for --report, --trace, --timeline-out
 };
 
 /// "vector_add: 4 blocks of 256 lanes, completed: ..." and, verbose, further lines.

@@ -9,6 +9,8 @@ namespace pto::sim {
 namespace {
 
 constexpr uint32_t kSpinInsns = 4096; // of each warp, while a run is looked at (SpinWatch)
+// Warp insns between two calls of TimedOptions::progress: some milliseconds.
+constexpr uint64_t kProgressInsns = 4096;
 
 } // namespace
 
@@ -41,9 +43,6 @@ std::optional<AdmittedBlock> TimedRun::admit(uint32_t place, uint32_t core) {
 
 void TimedRun::retire(uint32_t place) {
   launch_.retire_block(std::move(blocks_[place]));
-  if (options_.progress && launch_.blocks_done() % 64 == 0) {
-    options_.progress({launch_.blocks_done(), launch_.block_count(), counts_}, model_.cycle());
-  }
 }
 
 TimedHost::Next TimedRun::next(uint32_t place, uint32_t warp) {
@@ -60,6 +59,9 @@ const IssueRecord& TimedRun::step(uint32_t place, uint32_t warp, uint64_t cycle)
   last_record_ = &block.step(warp);
   ++counts_.warp_insns;
   counts_.lane_insns += static_cast<uint64_t>(std::popcount(last_record_->exec_mask));
+  if (counts_.warp_insns % kProgressInsns == 0 && options_.progress) {
+    options_.progress({launch_.blocks_done(), launch_.block_count(), counts_}, cycle);
+  }
   if (block.has_fault()) {
     fault_ = block.fault();
     status_ = RunStatus::kFault;

@@ -38,7 +38,8 @@ struct TimedOptions {
   TimingOptions timing;
   uint64_t max_insns = UINT64_MAX;
   const std::atomic<bool>* interrupt = nullptr;
-  std::function<void(const Progress&, uint64_t cycle)> progress; // about every 64 blocks
+  /// Called often (every few thousand warp insns): a long block must show progress too.
+  std::function<void(const Progress&, uint64_t cycle)> progress;
   IssueGate* gate = nullptr;
 };
 

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <tuple>
 #include <unordered_map>
 
@@ -28,6 +29,25 @@ struct Cause {
   bool is_launch = false;
 };
 
+// Less than this share of the time of the cores is noise.
+constexpr double kMinShare = 0.002;
+
+/// Whether the wait is for the result of another insn.
+bool is_of_operand(StallReason reason) {
+  switch (reason) {
+  case StallReason::kOperand:
+  case StallReason::kCacheMiss:
+  case StallReason::kBankConflict:
+  case StallReason::kBandwidth:
+  case StallReason::kAtomic:
+  case StallReason::kFence:
+  case StallReason::kCopyWait:
+    return true;
+  default:
+    return false;
+  }
+}
+
 class BubbleFinder {
 public:
   explicit BubbleFinder(const TimingReport& report) : report_(report) {}
@@ -41,11 +61,21 @@ public:
       by_block_[entry.block].push_back(i);
     }
     std::vector<Bubble> result;
+    const double least =
+        kMinShare * static_cast<double>(report_.cycles) * std::max(1u, report_.cores_used());
     for (auto& [key, bubble] : bubbles_) {
-      result.push_back(std::move(bubble));
+      if (static_cast<double>(bubble.total_cycles) >= least) {
+        result.push_back(std::move(bubble));
+      }
     }
     std::stable_sort(result.begin(), result.end(), [](const Bubble& a, const Bubble& b) {
       return a.total_cycles > b.total_cycles;
+    });
+    // Several units idle for one cause are one bubble.
+    std::set<std::tuple<uint32_t, uint32_t, StallReason, std::string>> seen;
+    std::erase_if(result, [&](const Bubble& bubble) {
+      const std::string which = bubble.cause_pc == UINT32_MAX ? bubble.text : std::string();
+      return !seen.insert({bubble.at_pc, bubble.cause_pc, bubble.reason, which}).second;
     });
     if (result.size() > max_bubbles) {
       result.resize(max_bubbles);
@@ -81,6 +111,9 @@ private:
     const ReportInsn& insn = report_.insns[entry.pc];
     if (insn.is_block_scoped && entry.first_warp != 0) {
       return; // passed over
+    }
+    if (entry.unit == static_cast<uint8_t>(isa::Unit::kS)) {
+      return; // control has no work to be kept busy with
     }
     const uint64_t start = std::max(entry.issue_cycle, entry.start_cycle);
     uint64_t& busy_until = core.busy_until[entry.unit];
@@ -129,13 +162,15 @@ private:
            uint64_t to,
            const TimelineEntry& entry,
            const Cause& cause) {
-    const Key key{
-        std::string(unit), entry.pc, cause.at_pc, cause.cause_pc, cause.reason, cause.is_held};
+    const bool has_cause = cause.is_held || is_of_operand(cause.reason);
+    const uint32_t cause_pc = has_cause ? cause.cause_pc : UINT32_MAX;
+    const Key key{std::string(unit), entry.pc, cause.at_pc, cause_pc, cause.reason, cause.is_held};
     Bubble& bubble = bubbles_[key];
     if (bubble.count == 0) {
       bubble.unit = unit;
       bubble.ended_by_pc = entry.pc;
-      bubble.cause_pc = cause.cause_pc;
+      bubble.at_pc = cause.at_pc;
+      bubble.cause_pc = cause_pc;
       bubble.reason = cause.reason;
       bubble.text = describe(entry, cause);
       bubble.hint = cause.is_held     ? "give the copy bytes of its own: use two buffers in turn"
@@ -159,7 +194,7 @@ private:
   }
 
   [[nodiscard]] std::string describe(const TimelineEntry& entry, const Cause& cause) const {
-    const bool has_cause = cause.cause_pc < report_.insns.size();
+    const bool has_cause = cause.cause_pc < report_.insns.size() && is_of_operand(cause.reason);
     const std::string other = has_cause ? name_of(cause.cause_pc) : std::string();
     const std::string at = name_of(cause.at_pc);
     if (cause.is_held) {
@@ -171,13 +206,15 @@ private:
     std::string text;
     switch (cause.reason) {
     case StallReason::kOperand:
-      text = fmt::format("{} needs the result of {}", at, has_cause ? other : "an earlier insn");
+      text = fmt::format(
+          "{} needs the result of {}", at, has_cause ? other : "an earlier instruction");
       break;
     case StallReason::kCopyWait:
-      text = fmt::format("{} waits for the copy of {}", at, has_cause ? other : "an earlier insn");
+      text = fmt::format(
+          "{} waits for the copy of {}", at, has_cause ? other : "an earlier instruction");
       break;
     case StallReason::kIssueSlot:
-      text = fmt::format("its warp had other insns to issue before {}", at);
+      text = fmt::format("its warp had other instructions to issue before {}", at);
       break;
     default:
       text = has_cause ? fmt::format("{} waits for {}: {}", at, other, info(cause.reason).meaning)

@@ -24,13 +24,15 @@ struct Bubble {
   uint64_t block = 0;
   uint32_t warp = 0;
   uint32_t ended_by_pc = 0;
+  uint32_t at_pc = 0;             // insn that waited: the same, or one before it in its warp
   uint32_t cause_pc = UINT32_MAX; // insn whose result or copy was awaited
   StallReason reason = StallReason::kOperand;
   std::string text; // one sentence: what happened
   std::string hint; // what a programmer may do
 };
 
-/// Looks through report.timeline; at most `max_bubbles`, largest total first. Stretches before the
+/// Looks through report.timeline; at most `max_bubbles`, largest total first, each
+/// cause once, with the unit that lost most by it. Unit S does not count. Stretches before the
 /// first and after the last insn of a core do not count, except for "issue".
 [[nodiscard]] std::vector<Bubble> find_bubbles(const TimingReport& report, size_t max_bubbles);
 

@@ -193,12 +193,17 @@ std::string counters_text(const TimingReport& report) {
                          report.max_warps_per_core)});
   for (const ReportUnit& unit : report.units) {
     if (unit.issues != 0) {
-      table.row({fmt::format("unit {}", unit.name),
-                 fmt::format("{}, busy {:.1f} % of the time on its busiest core ({})",
-                             counted(unit.issues, "issue"),
-                             100 * unit.most_busy_cycles /
-                                 static_cast<double>(std::max<uint64_t>(report.cycles, 1)),
-                             unit.summary)});
+      table.row(
+          {fmt::format("unit {}", unit.name),
+           fmt::format("{} ({}); on the busiest core its pipe is taken {:.1f} % of the time{}",
+                       counted(unit.issues, "issue"),
+                       unit.summary,
+                       100 * unit.most_busy_cycles /
+                           static_cast<double>(std::max<uint64_t>(report.cycles, 1)),
+                       unit.most_under_way_cycles == 0
+                           ? std::string()
+                           : fmt::format(", work is under way {}",
+                                         share(unit.most_under_way_cycles, report.cycles)))});
     }
   }
   add_memory(report, table);
@@ -206,11 +211,14 @@ std::string counters_text(const TimingReport& report) {
   table.row({"hbm bandwidth",
              per_cycle(roofline.hbm_bytes_per_cycle, limit_of(roofline.memory, "hbm"), "bytes")});
   if (roofline.flops != 0) {
-    const double limit = roofline.compute.empty() ? 0 : roofline.compute.front().per_cycle;
     table.row({"float operations",
-               fmt::format("{}, {}",
+               fmt::format("{}, {:.2f} a cycle{}",
                            roofline.flops,
-                           per_cycle(roofline.flops_per_cycle, limit, "operations"))});
+                           roofline.flops_per_cycle,
+                           roofline.matrix_flops == 0
+                               ? std::string()
+                               : fmt::format(", {} of them in the matrix unit",
+                                             share(roofline.matrix_flops, roofline.flops)))});
     if (roofline.intensity > 0) {
       table.row({"intensity", fmt::format("{:.3f} operations a byte of hbm", roofline.intensity)});
     }

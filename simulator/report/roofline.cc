@@ -38,7 +38,7 @@ double matrix_rate(const isa::MachineProfile& machine, std::string_view key) {
   return 2 * macs / entry->step_cycles * machine.cores * std::max(1u, machine.units.c_pipes);
 }
 
-void judge(Roofline& roofline) {
+void judge(Roofline& roofline, double cycles) {
   const auto consider = [&](const RoofLimit& limit, double achieved, const char* bound) {
     if (limit.per_cycle > 0 && achieved / limit.per_cycle > roofline.bound_fraction) {
       roofline.bound_fraction = achieved / limit.per_cycle;
@@ -53,14 +53,17 @@ void judge(Roofline& roofline) {
              "memory");
   }
   for (const RoofLimit& limit : roofline.compute) {
-    consider(limit, roofline.flops_per_cycle, "compute");
+    // Each limit is of its own unit.
+    const uint64_t flops =
+        limit.is_matrix_unit ? roofline.matrix_flops : roofline.flops - roofline.matrix_flops;
+    consider(limit, static_cast<double>(flops) / cycles, "compute");
   }
   if (roofline.bound_fraction == 0) {
     roofline.bound = "latency";
-    roofline.text = "the profile sets no limit that this kernel comes near";
+    roofline.text = "no limit of the profile is near";
   } else if (roofline.bound_fraction < kNearLimit) {
     roofline.bound = "latency";
-    roofline.text += ": far from every limit, so waiting for results is what counts";
+    roofline.text += ", the nearest limit: it waits for results";
   }
 }
 
@@ -93,7 +96,7 @@ Roofline make_roofline(const TimingReport& report, const isa::MachineProfile& ma
   roofline.compute = {{"f32 lanes (FMA)", lane_rate(machine, "FMA.f32", 2)},
                       {"f16 lanes (FMA.f16x2)", lane_rate(machine, "FMA.f16x2", 4)}};
   if (roofline.matrix_flops != 0) {
-    roofline.compute.push_back({"matrix unit", matrix_rate(machine, "MMA.f32.f16")});
+    roofline.compute.push_back({"matrix unit", matrix_rate(machine, "MMA.f32.f16"), true});
   }
   const double cycles = static_cast<double>(std::max<uint64_t>(report.cycles, 1));
   roofline.flops_per_cycle = static_cast<double>(roofline.flops) / cycles;
@@ -102,7 +105,7 @@ Roofline make_roofline(const TimingReport& report, const isa::MachineProfile& ma
   roofline.intensity = roofline.hbm_bytes == 0 ? 0
                                                : static_cast<double>(roofline.flops) /
                                                      static_cast<double>(roofline.hbm_bytes);
-  judge(roofline);
+  judge(roofline, cycles);
   return roofline;
 }
 

@@ -17,6 +17,7 @@ struct TimingReport;
 struct RoofLimit {
   std::string name;     // "hbm", "l2", "f32 FMA", "matrix unit"
   double per_cycle = 0; // bytes or operations, the whole machine
+  bool is_matrix_unit = false;
 };
 
 struct Roofline {

@@ -66,10 +66,18 @@ std::vector<Counter> stalls_of(const TimingReport& a, const TimingReport& b) {
   return counters;
 }
 
-std::string trimmed(std::string_view text) {
-  const size_t begin = std::min(text.find_first_not_of(" \t"), text.size());
-  const size_t end = text.find_last_not_of(" \t");
-  return std::string(text.substr(begin, end == std::string_view::npos ? 0 : end + 1 - begin));
+/// Without its comment and with single blanks, so that a line is recognised after an edit beside
+/// it.
+std::string code_of(std::string_view text) {
+  std::string code;
+  for (const char c : text.substr(0, text.find("//"))) {
+    const bool is_blank = c == ' ' || c == '\t';
+    if (!is_blank || (!code.empty() && code.back() != ' ')) {
+      code += is_blank ? ' ' : c;
+    }
+  }
+  code.erase(code.find_last_not_of(' ') + 1);
+  return code;
 }
 
 /// Lines by what they say: the number moves when a line is inserted before.
@@ -78,7 +86,7 @@ std::vector<Counter> lines_of(const TimingReport& a, const TimingReport& b) {
   std::vector<std::string> order;
   const auto add = [&](const TimingReport& report, uint64_t Counter::*side) {
     for (const ReportLine& line : report.lines) {
-      const std::string text = trimmed(line.text);
+      const std::string text = code_of(line.text);
       if (lines.find(text) == lines.end()) {
         order.push_back(text);
       }

@@ -223,6 +223,7 @@ Json bubble_to_json(const Bubble& bubble) {
                {"block", bubble.block},
                {"warp", bubble.warp},
                {"ended_by_pc", bubble.ended_by_pc},
+               {"at_pc", bubble.at_pc},
                {"reason", info(bubble.reason).name},
                {"text", bubble.text},
                {"hint", bubble.hint}};
@@ -252,6 +253,7 @@ Bubble bubble_from_json(const Json& json) {
   bubble.block = json.at("block").get<uint64_t>();
   bubble.warp = json.at("warp").get<uint32_t>();
   bubble.ended_by_pc = json.at("ended_by_pc").get<uint32_t>();
+  bubble.at_pc = json.at("at_pc").get<uint32_t>();
   bubble.cause_pc = json.value("cause_pc", UINT32_MAX);
   bubble.reason = reason_from_name(json.at("reason").get<std::string>());
   bubble.text = json.at("text").get<std::string>();
@@ -262,7 +264,8 @@ Bubble bubble_from_json(const Json& json) {
 Json limits_to_json(const std::vector<RoofLimit>& limits) {
   Json json = Json::array();
   for (const RoofLimit& limit : limits) {
-    json.push_back({{"name", limit.name}, {"per_cycle", limit.per_cycle}});
+    json.push_back(
+        {{"name", limit.name}, {"per_cycle", limit.per_cycle}, {"matrix", limit.is_matrix_unit}});
   }
   return json;
 }
@@ -270,7 +273,9 @@ Json limits_to_json(const std::vector<RoofLimit>& limits) {
 std::vector<RoofLimit> limits_from_json(const Json& json) {
   std::vector<RoofLimit> limits;
   for (const Json& item : json) {
-    limits.push_back({item.at("name").get<std::string>(), item.at("per_cycle").get<double>()});
+    limits.push_back({item.at("name").get<std::string>(),
+                      item.at("per_cycle").get<double>(),
+                      item.at("matrix").get<bool>()});
   }
   return limits;
 }
@@ -360,7 +365,8 @@ void read_lists(const Json& json, TimingReport& report) {
                       item.at("summary").get<std::string>(),
                       item.at("issues").get<uint64_t>(),
                       item.at("busy_cycles").get<double>(),
-                      item.at("most_busy_cycles").get<double>()};
+                      item.at("most_busy_cycles").get<double>(),
+                      item.at("most_under_way_cycles").get<uint64_t>()};
   });
   report.core_counters = list_from_json(json.at("core_counters"), core_from_json);
   report.blocks = list_from_json(json.at("blocks"), [](const Json& item) {
@@ -429,7 +435,7 @@ void check_indices(const TimingReport& report) {
     }
   }
   for (const Bubble& bubble : report.bubbles) {
-    if (!is_pc(bubble.ended_by_pc)) {
+    if (!is_pc(bubble.ended_by_pc) || !is_pc(bubble.at_pc)) {
       throw RunFormatError("a bubble names an insn that is not there");
     }
   }
@@ -478,7 +484,8 @@ nlohmann::ordered_json run_to_json(const TimingReport& report) {
                 {"summary", unit.summary},
                 {"issues", unit.issues},
                 {"busy_cycles", unit.busy_cycles},
-                {"most_busy_cycles", unit.most_busy_cycles}};
+                {"most_busy_cycles", unit.most_busy_cycles},
+                {"most_under_way_cycles", unit.most_under_way_cycles}};
   });
   json["core_counters"] = list_to_json(report.core_counters, core_to_json);
   json["occupancy"] = list_to_json(report.occupancy, [](const OccupancyPoint& point) {

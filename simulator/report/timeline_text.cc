@@ -87,7 +87,7 @@ std::string timeline_text(const TimingReport& report, const GanttOptions& option
     to = std::max({to, row.entry->done_cycle, row.entry->issue_cycle + 1});
   }
   TextTable plain("lllll");
-  plain.row({"core.block", "lanes", "cycles", "place", "insn"});
+  plain.row({"core.block", "lanes", "cycles", "place", "instruction"});
   for (const Row& row : rows) {
     plain.row({row.where,
                row.lanes,
@@ -127,7 +127,7 @@ std::string timeline_text(const TimingReport& report, const GanttOptions& option
     text += line + '\n';
     begin = end + 1;
   }
-  text += "# issue  = under way  - queued in its unit  + joined with the insn before  . waits\n";
+  text += "# issue  = under way  - queued in its unit  + joined with the one before  . waits\n";
   if (left_out != 0) {
     text += fmt::format("{} more entries (--timeline=0 shows all)\n", left_out);
   }

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 
 namespace pto::sim {
@@ -53,6 +54,7 @@ list_insns(const TimedResult& result, const Program& program, const ReportOption
     const isa::SourceLoc loc = program.loc(pc);
     line.pc = pc;
     line.place = program.place(pc);
+    line.place.erase(0, line.place.find_last_of('/') + 1);
     line.text = program.text(pc);
     line.mnemonic = isa::print_mnemonic(insn, true);
     line.stage = pc < options.stages.size() ? options.stages[pc] : std::string();
@@ -118,12 +120,39 @@ std::vector<ReportLine> list_lines(const std::vector<ReportInsn>& insns,
   return result;
 }
 
+/// By unit: cycles in which something was under way, of the core with most.
+std::array<uint64_t, isa::kUnitCount> under_way(const TimingReport& report) {
+  struct Span {
+    uint64_t end = 0;
+    uint64_t cycles = 0;
+  };
+  std::map<uint32_t, std::array<Span, isa::kUnitCount>> cores;
+  std::array<uint64_t, isa::kUnitCount> most{};
+  // Entries come by issue; what starts later in its queue is counted a little short.
+  for (const TimelineEntry& entry : report.timeline) {
+    if (report.insns[entry.pc].is_block_scoped && entry.first_warp != 0) {
+      continue;
+    }
+    Span& span = cores[entry.core][entry.unit];
+    const uint64_t from = std::max(span.end, std::max(entry.start_cycle, entry.issue_cycle));
+    const uint64_t to = std::max(entry.done_cycle, entry.issue_cycle + 1);
+    if (to > from) {
+      span.cycles += to - from;
+      span.end = to;
+    }
+    most[entry.unit] = std::max(most[entry.unit], span.cycles);
+  }
+  return most;
+}
+
 std::vector<ReportUnit> list_units(const TimingReport& report) {
+  const std::array<uint64_t, isa::kUnitCount> busy = under_way(report);
   std::vector<ReportUnit> units;
   for (unsigned u = 0; u < isa::kUnitCount; ++u) {
     ReportUnit unit;
     unit.name = isa::kUnits[u].letter;
     unit.summary = isa::kUnits[u].summary;
+    unit.most_under_way_cycles = busy[u];
     for (const ReportInsn& insn : report.insns) {
       unit.issues += insn.unit == u ? insn.issues : 0;
     }

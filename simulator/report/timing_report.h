@@ -30,7 +30,7 @@ struct ReportOptions {
 /// One insn of the program.
 struct ReportInsn {
   uint32_t pc = 0;
-  std::string place;    // "x.pto:12", or "pc 7"
+  std::string place;    // "x.pto:12" without folders, or "pc 7"
   std::string text;     // "fma.f32 r3, r1, 1.0, r2"
   std::string mnemonic; // "FMA.f32" as in traces
   std::string stage;
@@ -70,6 +70,8 @@ struct ReportUnit {
   uint64_t issues = 0;         // warp insns
   double busy_cycles = 0;      // sum over the cores, of the busiest pipe of each
   double most_busy_cycles = 0; // of the busiest core
+  /// Cycles of that core in which something of the unit was under way; from the recorded timeline.
+  uint64_t most_under_way_cycles = 0;
 };
 
 /// Resident warps and issues over time, in equal steps.

@@ -36,7 +36,7 @@ struct TimelineEntry {
 };
 
 struct TimelineLimits {
-  uint64_t max_entries = 1u << 20;
+  uint64_t max_entries = 1u << 18;
   uint64_t max_blocks = UINT64_MAX; // --trace-blocks: only blocks below this
   uint64_t from_cycle = 0;          // --trace-window
   uint64_t to_cycle = UINT64_MAX;
