@@ -13,13 +13,19 @@
 
 namespace pto::dbg {
 
-/// Passes a launch's events on to the checks while `is_open`: they see each insn once.
+/// Passes a launch's events on to the checks while `is_open`: they see each insn once. The relay
+/// hears of every insn warp by warp; checks that want spans get spans of one warp.
 class CheckRelay final : public sim::Observer {
 public:
   sim::ObserverList inner;
   bool is_open = true;
 
-  sim::Wants wants() const override { return inner.all_wants(); }
+  sim::Wants wants() const override {
+    const sim::Wants all = inner.all_wants();
+    return (all & sim::kWantsSpan) == 0
+               ? all
+               : (all & ~sim::kWantsSpan) | sim::kWantsBefore | sim::kWantsIssue;
+  }
   void launch_begin(const sim::Launch& launch) override;
   void block_begin(const sim::BlockRun& block) override;
   void block_end(const sim::BlockRun& block) override;

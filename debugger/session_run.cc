@@ -14,16 +14,61 @@ void CheckRelay::launch_begin(const sim::Launch& launch) {
   pass(sim::kWantsLaunch, [&](sim::Observer& o) { o.launch_begin(launch); });
 }
 void CheckRelay::block_begin(const sim::BlockRun& block) {
+  inner.refresh_interests(); // as the engine does when a block starts
   pass(sim::kWantsBlock, [&](sim::Observer& o) { o.block_begin(block); });
 }
 void CheckRelay::block_end(const sim::BlockRun& block) {
   pass(sim::kWantsBlock, [&](sim::Observer& o) { o.block_end(block); });
 }
 void CheckRelay::before_insn(const sim::EventSite& site, uint32_t active, uint32_t exec) {
-  pass(sim::kWantsBefore, [&](sim::Observer& o) { o.before_insn(site, active, exec); });
+  if (!is_open) {
+    return;
+  }
+  inner.notify_insn(sim::kWantsBefore, site.pc, sim::Interest::kWarp, [&](sim::Observer& o) {
+    o.before_insn(site, active, exec);
+  });
+  if (exec != 0) {
+    sim::SpanRecord span;
+    span.block = &site.block;
+    span.decoded = &site.block.image().program->at(site.pc);
+    span.pc = site.pc;
+    span.first_warp = site.warp;
+    span.warp_count = 1;
+    span.exec_masks = &exec;
+    inner.notify_insn(sim::kWantsSpan, site.pc, sim::Interest::kSpan, [&](sim::Observer& o) {
+      o.before_span(span);
+    });
+  }
 }
 void CheckRelay::after_insn(const sim::BlockRun& block, const sim::IssueRecord& record) {
-  pass(sim::kWantsIssue, [&](sim::Observer& o) { o.after_insn(block, record); });
+  if (!is_open) {
+    return;
+  }
+  inner.notify_insn(sim::kWantsIssue, record.pc, sim::Interest::kWarp, [&](sim::Observer& o) {
+    o.after_insn(block, record);
+  });
+  if (record.exec_mask != 0 && record.outcome == isa::Outcome::kNext) {
+    sim::SpanRecord span;
+    span.block = &block;
+    span.decoded = record.decoded;
+    span.pc = record.pc;
+    span.first_warp = record.warp;
+    span.warp_count = 1;
+    span.exec_masks = &record.exec_mask;
+    span.has_access = record.addresses != nullptr;
+    span.addresses = record.addresses;
+    span.first_address = record.addresses != nullptr ? record.addresses[0] : 0;
+    span.space = record.space;
+    span.access_bytes = record.access_bytes;
+    span.element_bytes = record.element_bytes;
+    span.hint = record.hint;
+    span.reads_memory = record.reads_memory;
+    span.writes_memory = record.writes_memory;
+    span.is_atomic = record.is_atomic;
+    inner.notify_insn(sim::kWantsSpan, record.pc, sim::Interest::kSpan, [&](sim::Observer& o) {
+      o.after_span(span);
+    });
+  }
 }
 void CheckRelay::barrier_arrive(const sim::EventSite& site, unsigned id, uint32_t lane_mask) {
   pass(sim::kWantsBarrier, [&](sim::Observer& o) { o.barrier_arrive(site, id, lane_mask); });
