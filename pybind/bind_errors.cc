@@ -77,6 +77,8 @@ void translate(std::exception_ptr pointer) {
     raise("LaunchError", error.what(), pyb::dict(arg("kind") = kind_name(error.kind())));
   } catch (const sim::HbmError& error) {
     raise("AllocationError", error.what());
+  } catch (const DebugError& error) {
+    raise("DebugError", error.what());
   } catch (const InputError& error) {
     raise("InputError", error.what());
   } catch (const Error& error) {

@@ -172,6 +172,8 @@ void bind_isa(pyb::module_& module) {
       }))
       .def_property_readonly("key", &ProgramHandle::key)
       .def_property_readonly(
+          "size", [](const ProgramHandle& handle) { return handle.program->insns().size(); })
+      .def_property_readonly(
           "name", [](const ProgramHandle& handle) { return handle.program->kernel().name; })
       .def_property_readonly(
           "files", [](const ProgramHandle& handle) { return handle.program->object().files; })

@@ -59,21 +59,6 @@ rt::Device open_device(const std::string& name,
   return rt::Device::open(name, options);
 }
 
-/// An argument from Python: (Buffer, byte offset) or (bits, type name).
-rt::LaunchArgument to_argument(const pyb::handle& item) {
-  const auto pair = pyb::reinterpret_borrow<pyb::tuple>(item);
-  if (pyb::isinstance<PyBuffer>(pair[0])) {
-    return rt::LaunchArgument::pointer(pair[0].cast<const PyBuffer&>().buffer,
-                                       pair[1].cast<uint64_t>());
-  }
-  const auto type_name = pair[1].cast<std::string>();
-  const std::optional<isa::Type> type = isa::find_type(type_name);
-  if (!type) {
-    throw InputError(fmt::format("there is no type '{}'", type_name));
-  }
-  return rt::LaunchArgument::scalar(pair[0].cast<uint64_t>(), *type);
-}
-
 rt::LaunchOptions to_options(const pyb::dict& given) {
   rt::LaunchOptions options;
   std::string error;
@@ -247,12 +232,30 @@ void bind_launch(pyb::module_& module) {
              return self.result.timed ? timeline_list(self.result.timed->timeline, *self.program)
                                       : pyb::list();
            })
+      .def_property_readonly("timeline_dropped",
+                             [](const PyResult& self) -> uint64_t {
+                               return self.result.timed ? self.result.timed->timeline.dropped() : 0;
+                             })
       .def("counters", [](const PyResult& self) {
         return self.result.timed ? counters_dict(*self.result.timed, *self.program) : pyb::dict();
       });
 }
 
 } // namespace
+
+rt::LaunchArgument to_argument(const pyb::handle& item) {
+  const auto pair = pyb::reinterpret_borrow<pyb::tuple>(item);
+  if (pyb::isinstance<PyBuffer>(pair[0])) {
+    return rt::LaunchArgument::pointer(pair[0].cast<const PyBuffer&>().buffer,
+                                       pair[1].cast<uint64_t>());
+  }
+  const auto type_name = pair[1].cast<std::string>();
+  const std::optional<isa::Type> type = isa::find_type(type_name);
+  if (!type) {
+    throw InputError(fmt::format("there is no type '{}'", type_name));
+  }
+  return rt::LaunchArgument::scalar(pair[0].cast<uint64_t>(), *type);
+}
 
 void bind_runtime(pyb::module_& module) {
   bind_device(module);

@@ -49,6 +49,11 @@ class InputError : public Error {
 public:
   using Error::Error;
 };
+/// Throws errors.DebugError.
+class DebugError : public Error {
+public:
+  using Error::Error;
+};
 [[nodiscard]] isa::Object read_object_or_throw(std::string_view bytes);
 
 /// What pypto.errors.KernelError carries of a fault.
@@ -109,8 +114,13 @@ template <class Call> auto waiting(rt::Device& device, Call&& call) {
   }
 }
 
+/// An argument from Python: (Buffer, byte offset) or (bits, type name).
+[[nodiscard]] rt::LaunchArgument to_argument(const pybind11::handle& item);
+
+void bind_debug(pybind11::module_& module);
 void bind_errors(pybind11::module_& module);
 void bind_isa(pybind11::module_& module);
+void bind_profile(pybind11::module_& module);
 void bind_runtime(pybind11::module_& module);
 void bind_sim(pybind11::module_& module);
 

@@ -9,4 +9,6 @@ PYBIND11_MODULE(_pypto, module) {
   pto::py::bind_isa(module);
   pto::py::bind_sim(module);
   pto::py::bind_runtime(module);
+  pto::py::bind_debug(module);
+  pto::py::bind_profile(module);
 }

@@ -57,6 +57,7 @@ from pypto.errors import (  # noqa: E402
 from pypto.findings import Finding, Site  # noqa: E402
 from pypto.launch import Launch, launch  # noqa: E402
 from pypto.machine import Machine, machine_names  # noqa: E402
+from pypto.profile import CycleBreakdown, Profile, profile_on_npu  # noqa: E402
 from pypto.programs import ObjectKernel, assemble, load_kernel  # noqa: E402
 from pypto.tensor import Tensor, alloc_tensor, memcpy_d2h, memcpy_h2d  # noqa: E402
 from pypto.timeline import Timeline, TimelineEntry  # noqa: E402

@@ -78,7 +78,8 @@ class Launch:
 
     def timeline(self) -> Timeline:
         """The timeline of a launch made with `timeline=True`; empty without."""
-        return make_timeline(self._outcome.timeline(), stage_finder(self._program, self._stages))
+        stage_of = stage_finder(self._program, self._stages)
+        return make_timeline(self._outcome.timeline(), stage_of, self._outcome.timeline_dropped)
 
     def counters(self) -> dict[str, Any]:
         """Cycles, stalls by reason, bytes and per-instruction counts of a timed launch; else empty."""

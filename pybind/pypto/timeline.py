@@ -49,7 +49,12 @@ FIELDS = tuple(TimelineEntry.__dataclass_fields__)
 
 
 class Timeline(list[TimelineEntry]):
-    """A list of entries in the order of their issue, with other forms of the same."""
+    """A list of entries in the order of their issue, with other forms of the same.
+
+    `dropped`: warp instructions past the limit of what is kept, for which there are no entries.
+    """
+
+    dropped: int = 0
 
     def to_dict(self) -> dict[str, list[Any]]:
         """A column a field: `pandas.DataFrame(timeline.to_dict())` works where pandas is installed."""
@@ -70,6 +75,8 @@ class Timeline(list[TimelineEntry]):
         for e in self:
             stall = f"   (waited {e.stall}: {e.reason})" if e.stall else ""
             lines.append(f"{e.cycle:>7} {e.end:>7} {e.block:>5} {e.lane:>9}  {e.unit:<4}  {e.text}{stall}")
+        if self.dropped:
+            lines.append(f"... and {self.dropped} warp instructions more, past the limit of what is kept")
         return "\n".join(lines)
 
 
@@ -87,9 +94,12 @@ def stage_finder(program: Any, stages: dict[str, str] | None) -> Callable[[int],
     return find
 
 
-def make_timeline(rows: list[tuple[Any, ...]], stage_of: Callable[[int], str]) -> Timeline:
+def make_timeline(
+    rows: list[tuple[Any, ...]], stage_of: Callable[[int], str], dropped: int = 0
+) -> Timeline:
     """Entries from what the module gives."""
     result = Timeline()
+    result.dropped = dropped
     for row in rows:
         (cycle, end, core, block, warps, lane, inst, text, source, unit, stall, reason, pc, lanes, fused) = row
         warp = str(warps[0]) if warps[0] == warps[1] else f"{warps[0]}-{warps[1]}"

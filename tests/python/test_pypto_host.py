@@ -628,3 +628,10 @@ def test_everything_public_is_documented():
                 if not member.startswith("_") and callable(item) and not inspect.getdoc(item):
                     undocumented.append(f"{name}.{member}")
     assert undocumented == []
+
+
+def test_host_names_hide_no_instruction():
+    from pypto import instructions
+
+    hidden = [name for name, item in instructions.INSTRUCTIONS.items() if getattr(pto, name) is not item]
+    assert hidden == []
