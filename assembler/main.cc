@@ -59,6 +59,11 @@ print_ascendc(const isa::Object& object, const Options& options, isa::Diagnostic
   return file ? std::optional(file->text) : std::nullopt;
 }
 
+std::optional<std::string>
+print_host(const isa::Object& object, const Options& options, isa::Diagnostics& diags) {
+  return rt::emit_host(object, {.kernel = options.kernel}, diags);
+}
+
 /// What --emit can give; a further form is a further row. `translate` may fail, and warn.
 struct Emitter {
   const char* name;
@@ -73,6 +78,7 @@ constexpr Emitter kEmitters[] = {
     {"json", [](const isa::Object& object) { return as::object_to_json(object) + "\n"; }},
     {"cfg-dot", [](const isa::Object& object) { return as::print_cfg(object); }},
     {"ascendc", nullptr, &print_ascendc},
+    {"ascendc-host", nullptr, &print_host},
 };
 
 int usage_error(const std::string& message) {

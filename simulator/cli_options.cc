@@ -188,6 +188,9 @@ void declare(CLI::App& app, SimOptions& options, RawOptions& raw) {
   app.add_option("--atol", options.tolerance.atol, "Absolute tolerance of --expect (default 0)")
       ->type_name("NUMBER");
   app.add_flag("--no-equal-nan", raw.nan_differs, "NaN differs from NaN in --expect");
+  app.add_option(
+         "--device", options.device, "Run there instead: npu[:N], emulated:PROFILE, sim[:PROFILE]")
+      ->type_name("NAME");
   app.add_flag("--functional", options.is_functional, "Results only, no timing: fast");
   app.add_option("--schedule",
                  options.schedule,
@@ -320,8 +323,8 @@ void complete(SimOptions& options, const RawOptions& raw) {
     throw CLI::ValidationError("--checks", checks_error);
   }
   options.checks = *checks;
-  const bool is_timed =
-      !options.is_functional && (options.schedule.empty() || options.schedule == "timed");
+  const bool is_timed = options.device.empty() && !options.is_functional &&
+                        (options.schedule.empty() || options.schedule == "timed");
   if (!is_timed && options.max_cycles != UINT64_MAX) {
     throw CLI::ValidationError("--max-cycles",
                                "there are no cycles without timing; use "
@@ -332,6 +335,16 @@ void complete(SimOptions& options, const RawOptions& raw) {
     throw CLI::ValidationError("--profile",
                                "several profiles are compared by cycles, which "
                                "--functional and --schedule do not have");
+  }
+  if (!options.device.empty()) {
+    const bool is_alone = !options.is_functional && options.schedule.empty() &&
+                          options.profiles.empty() && options.overrides.empty() &&
+                          options.schedule_fuzz == 0 && !options.is_cache_incoherent;
+    if (!is_alone) {
+      throw CLI::ValidationError("--device",
+                                 "it excludes --functional, --schedule, --schedule-fuzz, --cache, "
+                                 "--profile and --set, which are of the simulator");
+    }
   }
   if (options.is_functional && !options.schedule.empty()) {
     throw CLI::ValidationError("--schedule", "it excludes --functional, which has its own order");

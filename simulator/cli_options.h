@@ -57,6 +57,7 @@ struct SimOptions {
   std::string schedule;       // empty: the mode's own
   uint64_t schedule_fuzz = 0; // random orders to compare with; 0: none
   bool is_cache_incoherent = false;
+  std::string device; // empty: simulate here; else "npu:0", "emulated:PROFILE", ...
   CheckSet checks;
   uint32_t dynamic_l1_bytes = 0;
   unsigned threads = 0;

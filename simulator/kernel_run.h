@@ -22,6 +22,8 @@ struct KernelRun {
   std::optional<TimedResult> timed; // its `run` is moved to `result`
   std::vector<Finding> findings;    // of options.checks
   uint64_t findings_dropped = 0;    // past Findings::kLimit
+  std::string device;               // of --device: its description; empty: none
+  double device_microseconds = 0;   // by its own clock
   /// Contents of every pointer argument when the run ended, by parameter; empty for scalars.
   std::vector<HostArray> arrays;
 
@@ -36,5 +38,10 @@ struct KernelRun {
                                    const isa::MachineProfile& profile,
                                    const std::atomic<bool>& interrupt,
                                    bool records_timeline = false);
+
+/// The same on options.device through the runtime. Throws what that throws.
+[[nodiscard]] KernelRun run_on_device(const SimOptions& options,
+                                      std::shared_ptr<const Program> program,
+                                      const std::vector<Argument>& arguments);
 
 } // namespace pto::sim

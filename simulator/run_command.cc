@@ -242,6 +242,10 @@ private:
     report_.arguments = &arguments_;
     const std::atomic<bool>& interrupt = catch_interrupt();
     try {
+      if (!options_.device.empty()) {
+        report_.runs.push_back(run_on_device(options_, program_, arguments_));
+        profiles_.clear();
+      }
       for (const isa::MachineProfile& profile : profiles_) {
         const bool records = report_.runs.empty() && options_.reports.wants_timeline();
         report_.runs.push_back(

@@ -151,6 +151,10 @@ nlohmann::json run_json(const KernelRun& run, const Program& program) {
   if (run.timed) {
     json.update(timed_json(*run.timed));
   }
+  if (!run.device.empty()) {
+    json["device"] = run.device;
+    json["microseconds"] = run.device_microseconds;
+  }
   if (run.result.fault) {
     json["fault"] = fault_json(*run.result.fault, program);
   }
@@ -235,6 +239,14 @@ std::string summary_text(const RunReport& report) {
   const KernelRun& run = report.runs.front();
   const std::string stop =
       run.is_completed() ? "" : fmt::format("stopped ({}) after ", name(run.result.status));
+  if (!run.device.empty()) {
+    return fmt::format("{}: {}: {}{} on {}\n",
+                       report.program->kernel().name,
+                       shape_of(*report.options),
+                       stop,
+                       time_text(run.device_microseconds),
+                       run.device);
+  }
   std::string text = fmt::format("{}: {}: {}{}",
                                  report.program->kernel().name,
                                  shape_of(*report.options),
@@ -372,7 +384,8 @@ std::string report_json(const RunReport& report) {
   nlohmann::json json = run_json(first, *report.program);
   json["file"] = options.file;
   json["kernel"] = report.program->kernel().name;
-  json["mode"] = options.is_functional      ? "functional"
+  json["mode"] = !options.device.empty()    ? "device"
+                 : options.is_functional    ? "functional"
                  : options.schedule.empty() ? "timed"
                                             : options.schedule;
   json["grid"] = shape_json(options.grid);

@@ -509,7 +509,7 @@ private:
     current_ = &function;
     const isa::Cfg cfg(object_, function);
     cfg_ = &cfg;
-    const Structure structure = find_structure(cfg, function);
+    const Structure structure = find_structure(cfg, object_, function);
     if (structure.why_not.empty()) {
       statements(structure.statements, 1);
     } else {

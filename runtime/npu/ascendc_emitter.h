@@ -63,6 +63,10 @@ using LaunchFn = int32_t (*)(const uint32_t grid[3],
 [[nodiscard]] std::optional<AscendC>
 emit_ascendc(const isa::Object& object, const EmitOptions& options, isa::Diagnostics& diags);
 
+/// A host program that launches one kernel of the file on arrays in files, to read and change.
+[[nodiscard]] std::optional<std::string>
+emit_host(const isa::Object& object, const EmitOptions& options, isa::Diagnostics& diags);
+
 /// The headers that the file includes, by name, as they are to lie beside it.
 [[nodiscard]] std::span<const std::pair<std::string_view, std::string_view>> ascendc_headers();
 

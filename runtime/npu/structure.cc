@@ -16,25 +16,25 @@ using isa::BasicBlock;
 using Kind = Statement::Kind;
 
 constexpr uint32_t kUnset = 0xffffffff;
+constexpr size_t kMaxJumps = 64;        // from jump to jump
+constexpr unsigned kFlatFromDepth = 10; // from here on a skipped side is jumped over by goto
 
 /// What the walk needs to know of the graph, computed once.
 class Graph {
 public:
-  explicit Graph(const isa::Cfg& cfg) : cfg_(cfg), before_(cfg.predecessors()) {
-    const size_t count = cfg.blocks().size();
-    number_.assign(count, kUnset);
-    for (const uint32_t block : cfg.order()) {
-      if (cfg.blocks()[block].is_reachable) {
-        number_[block] = static_cast<uint32_t>(order_.size());
-        order_.push_back(block);
-      }
-    }
+  Graph(const isa::Cfg& cfg, const isa::Object& object) : cfg_(cfg) {
+    thread_jumps(object);
+    find_order();
     find_dominators();
     find_loops();
     place_blocks();
   }
 
-  [[nodiscard]] uint32_t number(uint32_t block) const { return number_[block]; }
+  /// Where the block leads: the branch target first.
+  [[nodiscard]] const std::vector<uint32_t>& successors(uint32_t block) const {
+    return after_[block];
+  }
+  [[nodiscard]] uint32_t entry() const { return order_[0]; }
   [[nodiscard]] bool is_back_edge(uint32_t from, uint32_t to) const {
     return number_[to] <= number_[from];
   }
@@ -50,6 +50,60 @@ public:
   [[nodiscard]] uint32_t irreducible_at() const { return irreducible_at_; }
 
 private:
+  // A block that only jumps is no place of its own: edges lead past it, so that a jump to a jump
+  // out of a loop is a break.
+  void thread_jumps(const isa::Object& object) {
+    const std::vector<BasicBlock>& blocks = cfg_.blocks();
+    const auto only_jumps = [&](uint32_t block) {
+      const isa::Insn& first = object.code[blocks[block].first_pc];
+      return blocks[block].end_pc == blocks[block].first_pc + 1 &&
+             blocks[block].successor_count == 1 && first.desc->has(isa::kBranch) &&
+             !first.guard.present;
+    };
+    after_.resize(blocks.size());
+    for (uint32_t b = 0; b < blocks.size(); ++b) {
+      for (unsigned i = 0; i < blocks[b].successor_count; ++i) {
+        uint32_t to = blocks[b].successors[i];
+        for (size_t steps = 0; steps < kMaxJumps && only_jumps(to); ++steps) { // it may be a ring
+          to = blocks[to].successors[0];
+        }
+        if (after_[b].empty() || after_[b][0] != to) {
+          after_[b].push_back(to);
+        }
+      }
+    }
+  }
+
+  void find_order() {
+    const size_t count = cfg_.blocks().size();
+    number_.assign(count, kUnset);
+    before_.resize(count);
+    std::vector<std::pair<uint32_t, size_t>> stack;
+    std::vector<bool> seen(count, false);
+    if (count != 0) {
+      stack.push_back({cfg_.order()[0], 0});
+      seen[cfg_.order()[0]] = true;
+    }
+    while (!stack.empty()) {
+      const uint32_t block = stack.back().first;
+      if (stack.back().second < after_[block].size()) {
+        const uint32_t to = after_[block][stack.back().second++];
+        before_[to].push_back(block);
+        if (!seen[to]) {
+          seen[to] = true;
+          stack.push_back({to, 0});
+        }
+      } else {
+        order_.push_back(block);
+        stack.pop_back();
+      }
+    }
+    std::reverse(order_.begin(), order_.end());
+    for (uint32_t i = 0; i < order_.size(); ++i) {
+      number_[order_[i]] = i;
+    }
+  }
+
   [[nodiscard]] uint32_t meet(uint32_t a, uint32_t b) const {
     while (a != b) {
       while (number_[a] > number_[b]) {
@@ -184,6 +238,7 @@ private:
   }
 
   const isa::Cfg& cfg_;
+  std::vector<std::vector<uint32_t>> after_;
   std::vector<std::vector<uint32_t>> before_;
   std::vector<uint32_t> order_;
   std::vector<uint32_t> number_; // position in order_
@@ -326,15 +381,15 @@ private:
 
   /// What ends the block; the block that goes on in the same list, or kUnset.
   uint32_t terminator(uint32_t block, uint32_t next, std::vector<Statement>& out, unsigned depth) {
-    const BasicBlock& bounds = cfg_.blocks()[block];
-    if (bounds.successor_count == 0) {
+    const std::vector<uint32_t>& after = graph_.successors(block);
+    if (after.empty()) {
       return kUnset;
     }
-    const uint32_t taken = bounds.successors[0];
-    if (bounds.successor_count == 1) {
+    const uint32_t taken = after[0];
+    if (after.size() == 1) {
       return go_on(block, taken, next, out);
     }
-    const uint32_t fall = bounds.successors[1];
+    const uint32_t fall = after[1];
     std::vector<Statement> then_part;
     std::vector<Statement> else_part;
     part(block, taken, next, then_part, depth);
@@ -346,6 +401,10 @@ private:
                          .body = std::move(body),
                          .otherwise = std::move(rest)});
         };
+    const bool is_deep = depth >= kFlatFromDepth;
+    if (then_part.empty() && is_deep) {
+      jump_anyway(block, taken, then_part);
+    }
     // A short side that leaves stands alone, and the other side goes on beside it.
     if (then_part.size() == 1 && leaves(then_part, cfg_)) {
       add_if(false, std::move(then_part), {});
@@ -360,6 +419,11 @@ private:
       add_if(true, std::move(else_part), std::move(then_part));
     }
     return kUnset;
+  }
+
+  /// To the block that control would reach by falling off the end as well.
+  void jump_anyway(uint32_t from, uint32_t to, std::vector<Statement>& out) {
+    jump(from, to, kUnset, out);
   }
 
   uint32_t go_on(uint32_t from, uint32_t to, uint32_t next, std::vector<Statement>& out) {
@@ -380,9 +444,10 @@ private:
 
 } // namespace
 
-Structure find_structure(const isa::Cfg& cfg, const isa::Function& function) {
+Structure
+find_structure(const isa::Cfg& cfg, const isa::Object& object, const isa::Function& function) {
   Structure structure;
-  const Graph graph(cfg);
+  const Graph graph(cfg, object);
   if (graph.irreducible_at() != kUnset) {
     structure.why_not =
         fmt::format("{} has a loop with two ways in, at instruction {}",
@@ -392,8 +457,7 @@ Structure find_structure(const isa::Cfg& cfg, const isa::Function& function) {
   }
   Walk walk(cfg, graph);
   if (!cfg.blocks().empty()) {
-    walk.region(
-        cfg.order()[0], static_cast<uint32_t>(cfg.blocks().size()), structure.statements, 0);
+    walk.region(graph.entry(), static_cast<uint32_t>(cfg.blocks().size()), structure.statements, 0);
   }
   if (walk.is_too_deep()) {
     structure.statements.clear();

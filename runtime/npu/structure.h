@@ -49,7 +49,9 @@ struct Structure {
   std::string why_not; // not empty: there is no structure, for this reason
 };
 
-/// The structure of the function whose control flow is `cfg`. Unreachable blocks are left out.
-[[nodiscard]] Structure find_structure(const isa::Cfg& cfg, const isa::Function& function);
+/// The structure of the function whose control flow is `cfg`. Blocks that cannot be reached, or
+/// only jump on, are left out.
+[[nodiscard]] Structure
+find_structure(const isa::Cfg& cfg, const isa::Object& object, const isa::Function& function);
 
 } // namespace pto::rt

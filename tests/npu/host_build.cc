@@ -85,6 +85,13 @@ const rt::AscendC& HostBuild::file(size_t program) const {
   return programs_[program]->file;
 }
 
+void HostBuild::replace(size_t program, const std::string& right, const std::string& wrong) {
+  std::string& text = programs_[program]->file.text;
+  const size_t at = text.find(right);
+  REQUIRE(at != std::string::npos);
+  text.replace(at, right.size(), wrong);
+}
+
 void HostBuild::build() {
   std::vector<size_t> todo;
   for (size_t i = 0; i < programs_.size(); ++i) {

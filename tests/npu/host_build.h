@@ -39,6 +39,8 @@ public:
   size_t add(const std::string& text, const rt::EmitOptions& options = {});
   [[nodiscard]] const isa::Object& object(size_t program) const;
   [[nodiscard]] const rt::AscendC& file(size_t program) const;
+  /// Puts a mistake into the emitted text, for tests of the tests.
+  void replace(size_t program, const std::string& right, const std::string& wrong);
 
   /// Compiles what was added since, two files at a time, with $CXX_UNDER_TEST or the compiler of
   /// this build. Errors fail the test, with the compiler's messages.

@@ -414,6 +414,18 @@ TEST_CASE("prints and traps") {
   CHECK(!build.simulate(program, one).error.empty());
 }
 
+TEST_CASE("a wrong lowering is seen") {
+  HostBuild build;
+  const size_t program =
+      build.add(".kernel k(ptr o)\n    mov.u32 r0, %tid.x\n    add.u32 r1, r0, 1\n"
+                "    store.u32 hbm[o + r0*4], r1\n    exit\n.end\n");
+  build.replace(program, "pto::add<pto::u32>", "pto::sub<pto::u32>");
+  build.build();
+  const KernelCase one{.kernel = "k", .block = 32, .buffers = {std::vector<uint8_t>(128)}};
+  CHECK(build.difference(program, one) ==
+        "k: buffer 0 byte 0: simulator 00000001, emitted file ffffffff");
+}
+
 TEST_CASE("every row of the table has a lowering") {
   for (const InsnDesc* row : all_insns()) {
     CAPTURE(row->mnemonic);

@@ -705,38 +705,35 @@ float __half2float(half x) {
 float __bfloat162float(bfloat16_t x) {
   return isa::widen(of(x));
 }
-#define PTO_CONVERSIONS(to, isa_type, from, name, wrap)                                            \
-  to name##_rn(from x) {                                                                           \
-    return wrap(isa::convert<isa_type, isa::Rounding::kNearestEven>(x));                           \
-  }                                                                                                \
-  to name##_rz(from x) {                                                                           \
-    return wrap(isa::convert<isa_type, isa::Rounding::kTowardZero>(x));                            \
-  }                                                                                                \
-  to name##_rd(from x) {                                                                           \
-    return wrap(isa::convert<isa_type, isa::Rounding::kDown>(x));                                  \
-  }                                                                                                \
-  to name##_ru(from x) {                                                                           \
-    return wrap(isa::convert<isa_type, isa::Rounding::kUp>(x));                                    \
-  }
-PTO_CONVERSIONS(half, isa::F16, float, __float2half, to_half)
-PTO_CONVERSIONS(bfloat16_t, isa::BF16, float, __float2bfloat16, to_bfloat16)
-PTO_CONVERSIONS(int32_t, int32_t, float, __float2int, )
-PTO_CONVERSIONS(uint32_t, uint32_t, float, __float2uint, )
-PTO_CONVERSIONS(int64_t, int64_t, float, __float2ll, )
-PTO_CONVERSIONS(uint64_t, uint64_t, float, __float2ull, )
-PTO_CONVERSIONS(float, float, int32_t, __int2float, )
-PTO_CONVERSIONS(float, float, uint32_t, __uint2float, )
-PTO_CONVERSIONS(float, float, int64_t, __ll2float, )
-PTO_CONVERSIONS(float, float, uint64_t, __ull2float, )
-PTO_CONVERSIONS(half, isa::F16, int32_t, __int2half, to_half)
-PTO_CONVERSIONS(half, isa::F16, uint32_t, __uint2half, to_half)
-PTO_CONVERSIONS(half, isa::F16, int64_t, __ll2half, to_half)
-PTO_CONVERSIONS(half, isa::F16, uint64_t, __ull2half, to_half)
-PTO_CONVERSIONS(bfloat16_t, isa::BF16, int32_t, __int2bfloat16, to_bfloat16)
-PTO_CONVERSIONS(bfloat16_t, isa::BF16, uint32_t, __uint2bfloat16, to_bfloat16)
-PTO_CONVERSIONS(bfloat16_t, isa::BF16, int64_t, __ll2bfloat16, to_bfloat16)
-PTO_CONVERSIONS(bfloat16_t, isa::BF16, uint64_t, __ull2bfloat16, to_bfloat16)
+// clang-format off
+#define PTO_CONVERSION(to, isa_to, from, isa_from, name, wrap, mode)                               \
+  to name(from x) { return wrap(isa::convert<isa_to, isa::Rounding::mode>(isa_from(x))); }
+#define PTO_CONVERSIONS(to, isa_to, from, isa_from, name, wrap)                                    \
+  PTO_CONVERSION(to, isa_to, from, isa_from, name##_rn, wrap, kNearestEven)                        \
+  PTO_CONVERSION(to, isa_to, from, isa_from, name##_rz, wrap, kTowardZero)                         \
+  PTO_CONVERSION(to, isa_to, from, isa_from, name##_rd, wrap, kDown)                               \
+  PTO_CONVERSION(to, isa_to, from, isa_from, name##_ru, wrap, kUp)
+PTO_CONVERSIONS(half, isa::F16, float, float, __float2half, to_half)
+PTO_CONVERSIONS(bfloat16_t, isa::BF16, float, float, __float2bfloat16, to_bfloat16)
+PTO_CONVERSIONS(int32_t, int32_t, float, float, __float2int, )
+PTO_CONVERSIONS(uint32_t, uint32_t, float, float, __float2uint, )
+PTO_CONVERSIONS(long long int, int64_t, float, float, __float2ll, )
+PTO_CONVERSIONS(unsigned long long int, uint64_t, float, float, __float2ull, )
+PTO_CONVERSIONS(float, float, int32_t, int32_t, __int2float, )
+PTO_CONVERSIONS(float, float, uint32_t, uint32_t, __uint2float, )
+PTO_CONVERSIONS(float, float, long long int, int64_t, __ll2float, )
+PTO_CONVERSIONS(float, float, unsigned long long int, uint64_t, __ull2float, )
+PTO_CONVERSIONS(half, isa::F16, int32_t, int32_t, __int2half, to_half)
+PTO_CONVERSIONS(half, isa::F16, uint32_t, uint32_t, __uint2half, to_half)
+PTO_CONVERSIONS(half, isa::F16, long long int, int64_t, __ll2half, to_half)
+PTO_CONVERSIONS(half, isa::F16, unsigned long long int, uint64_t, __ull2half, to_half)
+PTO_CONVERSIONS(bfloat16_t, isa::BF16, int32_t, int32_t, __int2bfloat16, to_bfloat16)
+PTO_CONVERSIONS(bfloat16_t, isa::BF16, uint32_t, uint32_t, __uint2bfloat16, to_bfloat16)
+PTO_CONVERSIONS(bfloat16_t, isa::BF16, long long int, int64_t, __ll2bfloat16, to_bfloat16)
+PTO_CONVERSIONS(bfloat16_t, isa::BF16, unsigned long long int, uint64_t, __ull2bfloat16, to_bfloat16)
 #undef PTO_CONVERSIONS
+#undef PTO_CONVERSION
+// clang-format on
 
 // ---------------------------------------------------------------- the scalar unit
 

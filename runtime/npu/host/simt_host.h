@@ -225,20 +225,20 @@ PTO_CONVERSIONS(half, float, __float2half);
 PTO_CONVERSIONS(bfloat16_t, float, __float2bfloat16);
 PTO_CONVERSIONS(int32_t, float, __float2int);
 PTO_CONVERSIONS(uint32_t, float, __float2uint);
-PTO_CONVERSIONS(int64_t, float, __float2ll);
-PTO_CONVERSIONS(uint64_t, float, __float2ull);
+PTO_CONVERSIONS(long long int, float, __float2ll);
+PTO_CONVERSIONS(unsigned long long int, float, __float2ull);
 PTO_CONVERSIONS(float, int32_t, __int2float);
 PTO_CONVERSIONS(float, uint32_t, __uint2float);
-PTO_CONVERSIONS(float, int64_t, __ll2float);
-PTO_CONVERSIONS(float, uint64_t, __ull2float);
+PTO_CONVERSIONS(float, long long int, __ll2float);
+PTO_CONVERSIONS(float, unsigned long long int, __ull2float);
 PTO_CONVERSIONS(half, int32_t, __int2half);
 PTO_CONVERSIONS(half, uint32_t, __uint2half);
-PTO_CONVERSIONS(half, int64_t, __ll2half);
-PTO_CONVERSIONS(half, uint64_t, __ull2half);
+PTO_CONVERSIONS(half, long long int, __ll2half);
+PTO_CONVERSIONS(half, unsigned long long int, __ull2half);
 PTO_CONVERSIONS(bfloat16_t, int32_t, __int2bfloat16);
 PTO_CONVERSIONS(bfloat16_t, uint32_t, __uint2bfloat16);
-PTO_CONVERSIONS(bfloat16_t, int64_t, __ll2bfloat16);
-PTO_CONVERSIONS(bfloat16_t, uint64_t, __ull2bfloat16);
+PTO_CONVERSIONS(bfloat16_t, long long int, __ll2bfloat16);
+PTO_CONVERSIONS(bfloat16_t, unsigned long long int, __ull2bfloat16);
 #undef PTO_CONVERSIONS
 
 // ---------------------------------------------------------------- the scalar unit
