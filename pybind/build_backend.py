@@ -88,7 +88,7 @@ def _build_module(folder: Path) -> Path:
 
 def _python_files() -> dict[str, bytes]:
     package = _HERE / "pypto"
-    files = [path for path in package.rglob("*") if path.suffix == ".py" or path.name == "py.typed"]
+    files = [path for path in package.rglob("*") if path.suffix in (".py", ".pyi") or path.name == "py.typed"]
     return {f"pypto/{path.relative_to(package).as_posix()}": path.read_bytes() for path in sorted(files)}
 
 
