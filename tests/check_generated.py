@@ -12,7 +12,10 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-GENERATED = {"docs/isa.md": ["ptoas", "--manual"]}
+GENERATED = {
+    "docs/isa.md": ["ptoas", "--manual"],
+    "runtime/profile/profile.schema.json": ["ptoprof", "schema"],
+}
 
 
 def main():

@@ -238,6 +238,9 @@ private:
   /// f32 before other 32-bit types before the rest.
   static int rank(const InsnForm& form) {
     const isa::Type type = form.insn.type;
+    if (form.insn.type2 != isa::Type::kNone && isa::bits(form.insn.type2) != 32) {
+      return 4;
+    }
     return type == isa::Type::kF32    ? 0
            : isa::bits(type) == 32    ? 1
            : type == isa::Type::kB64  ? 2
@@ -388,25 +391,36 @@ private:
           if (edge != 16 && suffix != matrix_types(*row).front()) {
             continue;
           }
-          for (const unsigned repeats : kHeavyRepeats) {
-            Body body;
-            matrix_tiles(body, edge);
-            for (unsigned i = 0; i < repeats; ++i) {
-              body.line(
-                  fmt::format("{0}{1} t2, t0, t1, {2}, {2}, {2}", row->mnemonic, suffix, edge));
-              body.nop();
-            }
-            add({"latency",
-                 std::string(row->latency) + suffix,
-                 "",
-                 "spaced",
-                 static_cast<double>(repeats),
-                 static_cast<double>(edge)},
-                body,
-                32);
+          add_products(*row, suffix, edge, "spaced");
+          if (edge == 16) {
+            add_products(*row, suffix, edge, "tight");
           }
         }
       }
+    }
+  }
+
+  void add_products(const InsnDesc& row,
+                    const std::string& suffix,
+                    unsigned edge,
+                    const std::string& variant) {
+    for (const unsigned repeats : edge > 16 ? kHeavyRepeats : kPairRepeats) {
+      Body body;
+      matrix_tiles(body, edge);
+      for (unsigned i = 0; i < repeats; ++i) {
+        body.line(fmt::format("{0}{1} t2, t0, t1, {2}, {2}, {2}", row.mnemonic, suffix, edge));
+        if (variant == "spaced") {
+          body.nop();
+        }
+      }
+      add({"latency",
+           std::string(row.latency) + suffix,
+           "",
+           variant,
+           static_cast<double>(repeats),
+           static_cast<double>(edge)},
+          body,
+          32);
     }
   }
 
@@ -478,7 +492,7 @@ private:
       for (const unsigned repeats : kPairRepeats) {
         Body body;
         for (unsigned i = 0; i < repeats; ++i) {
-          add_connected(body, pair, -1);
+          add_connected(body, pair, -1, i);
         }
         add(pair_tag(pair, "all", repeats), body, 32);
       }
@@ -497,21 +511,29 @@ private:
 
   /// first, second, nop and what closes the loop. `operand`: which source of the second takes the
   /// first's result; -1: all that can.
-  void add_connected(Body& body, const PairForms& pair, int operand) {
+  void add_connected(Body& body, const PairForms& pair, int operand, unsigned round) {
     const RegClass link = pair.first->dst_class;
-    const Insn first = with(*pair.first, kMiddle, pair.first->entry_of(RegClass::kR), kChain);
-    const Insn second = operand == -1 ? with_all(*pair.second, kFirstStream, link, kMiddle)
-                                      : with(*pair.second, kFirstStream, operand, kMiddle);
-    if (pair.second->is_store) {
-      body.add(with(*pair.first, kChain, pair.first->entry_of(RegClass::kR), kChain));
-      body.add(store_of(pair, kChain));
+    const unsigned middle = middle_register(link, round);
+    if (pair.second->is_store) { // the fence is the loop: it waits for the store
+      body.add(with(*pair.first, middle, -1, 0));
+      body.add(store_of(pair, middle));
       body.line(bare_text(*rows_with(isa::kFence).front()));
       return;
     }
-    body.add(first);
+    const Insn second = operand == -1 ? with_all(*pair.second, kFirstStream, link, middle)
+                                      : with(*pair.second, kFirstStream, operand, middle);
+    body.add(with(*pair.first, middle, pair.first->entry_of(RegClass::kR), kChain));
     body.add(second);
     body.nop();
     close(body, *pair.second);
+  }
+
+  /// In turn, so that a first result that stays visible for longer than the pair takes does not
+  /// hold the next round up.
+  static unsigned middle_register(RegClass reg_class, unsigned round) {
+    constexpr unsigned kRegs[kMiddleCount] = {kMiddle, 20, 21, 22};
+    constexpr unsigned kPreds[kMiddleCount] = {kMiddle, 5, 6, 7};
+    return (reg_class == RegClass::kP ? kPreds : kRegs)[round % kMiddleCount];
   }
 
   static Insn store_of(const PairForms& pair, unsigned value) {
@@ -539,11 +561,11 @@ private:
           continue;
         }
         const std::string suffix = matrix_types(*row).front();
-        for (const unsigned repeats : kHeavyRepeats) {
+        for (const unsigned repeats : kPairRepeats) {
           Body body;
           matrix_tiles(body, 8);
           for (unsigned i = 0; i < repeats; ++i) {
-            body.add(with(form, kMiddle, -1, 0));
+            body.add(with(form, middle_register(form.dst_class, i), -1, 0));
             body.line(fmt::format("{}{} t2, t0, t1, 8, 8, 8", row->mnemonic, suffix));
             body.nop();
           }
@@ -588,7 +610,7 @@ private:
       const int operand = pair.second->sources[s];
       Body body;
       for (unsigned i = 0; i < repeats; ++i) {
-        add_connected(body, pair, operand);
+        add_connected(body, pair, operand, i);
       }
       const auto name = isa::spec_of(pair.second->insn, static_cast<unsigned>(operand)).name;
       add(pair_tag(pair, fmt::format("to {}", name), repeats), body, 32);
@@ -604,7 +626,7 @@ private:
     }
     Body body;
     for (unsigned i = 0; i < repeats; ++i) {
-      body.add(with(*pair.first, kMiddle, -1, 0));
+      body.add(with(*pair.first, middle_register(pair.first->dst_class, i), -1, 0));
       body.add(with(second, kFirstStream, second.entry_of(second.dst_class), kFirstStream));
       body.nop();
     }

@@ -20,6 +20,7 @@ enum class RegClass : uint8_t { kNone, kR, kD, kP };
 inline constexpr unsigned kChain = 0;       // r0, d0, p0: what a chain passes on
 inline constexpr unsigned kConstant = 1;    // r1, d1, p1: a harmless value
 inline constexpr unsigned kMiddle = 2;      // r2, d2, p2: between the two insns of a pair
+inline constexpr unsigned kMiddleCount = 4; // and r20 to r22, p5 to p7
 inline constexpr unsigned kZero = 3;        // r3, d3: zero
 inline constexpr unsigned kFirstStream = 4; // r4.., d4..: results that nobody reads; p2..
 inline constexpr unsigned kLaneReg = 30;    // r30: the lane's number in the grid

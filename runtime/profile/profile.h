@@ -54,6 +54,20 @@ struct PairMeasurement {
   double spread = 0;
 };
 
+/// A source line, as a vendor's simulator counts it.
+struct LineMeasurement {
+  std::string place; // "add.asc:25"
+  uint64_t count = 0;
+  double cycles = 0; // of all its executions
+};
+
+/// Anything else that a vendor's profiler counted, under its own name.
+struct CounterMeasurement {
+  std::string name;    // "aiv_vec_ratio", "stall.Scoreboard_Not_Ready"
+  std::string combine; // how rows were combined: "sum", "mean" or "max"
+  double value = 0;
+};
+
 /// Of a kernel that a microbenchmark set made: what it is for.
 struct MicroTag {
   std::string role;    // "latency", "interval", "pair", ...; empty: no microbenchmark
@@ -94,6 +108,8 @@ struct KernelProfile {
   std::vector<InsnMeasurement> insns;                     // by key
   std::vector<PairMeasurement> pairs;                     // by first and second
   std::array<double, isa::kUnitCount> unit_busy_cycles{}; // sums over pipes; 0: unknown
+  std::vector<LineMeasurement> lines;
+  std::vector<CounterMeasurement> counters;
   std::vector<SimulatedKernel> simulated;
   std::optional<ReplayInput> replay;
   std::vector<std::string> warnings; // what to keep in mind about these figures

@@ -64,6 +64,18 @@ template <class V> void fields(V& v, PairMeasurement& m) {
   v.item("spread", m.spread, kOptional, "standard deviation over runs");
 }
 
+template <class V> void fields(V& v, LineMeasurement& m) {
+  v.item("place", m.place, kRequired, "source file and line");
+  v.item("count", m.count, kRequired, "executions");
+  v.item("cycles", m.cycles, kRequired, "of all of them");
+}
+
+template <class V> void fields(V& v, CounterMeasurement& m) {
+  v.item("name", m.name, kRequired, "as the profiler calls it");
+  v.item("combine", m.combine, kRequired, "how rows were combined: sum, mean or max");
+  v.item("value", m.value, kRequired, "in the unit that the name says");
+}
+
 template <class V> void fields(V& v, MicroTag& t) {
   v.item("role", t.role, kRequired, "what the microbenchmark is for");
   v.item("first", t.first, kOptional, "insn key under test");
@@ -93,13 +105,15 @@ template <class V> void fields(V& v, KernelProfile& k) {
   v.item("grid", k.grid, kOptional, "blocks: x, y, z");
   v.item("block", k.block, kOptional, "lanes of a block: x, y, z");
   v.optional_object("micro", k.micro, k.micro.is_set(), "for a microbenchmark: what it is for");
-  v.item("cycles", k.cycles, kRequired, "of a run: mean of those that count");
+  v.item("cycles", k.cycles, kRequired, "of a run: mean of those that count; 0: not recorded");
   v.item("spread", k.spread, kOptional, "standard deviation of the runs that count");
   v.item("error", k.error, kOptional, "standard error of `cycles`");
   v.item("runs", k.runs, kOptional, "raw samples in order");
   v.item("insns", k.insns, kOptional, "cycles by insn key");
   v.item("pairs", k.pairs, kOptional, "cycles of neighbouring insns");
   v.item("unit_busy_cycles", k.unit_busy_cycles, kOptional, "busy cycles of units S V X M D C");
+  v.item("lines", k.lines, kOptional, "cycles by source line");
+  v.item("counters", k.counters, kOptional, "what else the profiler counted");
   v.item("simulated", k.simulated, kOptional, "what machine profiles predict");
   v.optional_object("replay", k.replay, "what it takes to run the kernel again");
   v.item("warnings", k.warnings, kOptional, "what to keep in mind about these figures");
@@ -439,7 +453,7 @@ void check_consistency(const Profile& profile, Complaints& complaints) {
     }
     for (size_t unit = 0; unit < isa::kUnitCount; ++unit) {
       // Sums over units may exceed the total, one unit's pipes cannot be busy for longer than it.
-      if (kernel.unit_busy_cycles[unit] > kernel.cycles * 1.01 + 1) {
+      if (kernel.cycles > 0 && kernel.unit_busy_cycles[unit] > kernel.cycles * 1.01 + 1) {
         complaints.add(fmt::format("{}.unit_busy_cycles[{}]", path, unit),
                        fmt::format("unit {} is busy for {} cycles of a run of {}; a run lasts at "
                                    "least as long as its busiest unit",

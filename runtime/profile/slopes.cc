@@ -154,6 +154,7 @@ std::vector<Slope> micro_slopes(const Profile& profile, std::vector<std::string>
     std::vector<LinePoint> points;
     Slope slope;
     slope.tag = kernels.front()->micro;
+    slope.lanes = static_cast<uint32_t>(kernels.front()->block.total());
     for (const KernelProfile* kernel : kernels) {
       points.push_back({kernel->micro.repeats, kernel->cycles, kernel->error});
       slope.tag.repeats = std::max(slope.tag.repeats, kernel->micro.repeats);

@@ -18,7 +18,8 @@ struct Slope {
   MicroTag tag; // repeats: of the longest kernel
   double value = 0;
   double error = 0;
-  LineFit fit; // over repeats
+  LineFit fit;        // over repeats
+  uint32_t lanes = 0; // of a block
 };
 
 /// Every pattern of the profile that was measured with two lengths at least; by role, keys, variant

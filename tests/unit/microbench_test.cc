@@ -39,7 +39,9 @@ TEST_CASE("chains and streams give back the reference machine's table, exactly")
   CHECK(problems.empty());
   CHECK(latencies.size() > 280);
   std::set<const isa::LatencyEntry*> entries;
-  for (const auto& [key, latency] : latencies) {
+  for (const auto& known : latencies) {
+    const std::string& key = known.first;
+    const detail::ChainLatency& latency = known.second;
     CAPTURE(key);
     const isa::LatencyEntry* entry = reference.latency.find(key);
     REQUIRE(entry != nullptr);

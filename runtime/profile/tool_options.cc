@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+// ptoprof's options: names, help and the parsing of compound values.
+#include "runtime/profile/tool_options.h"
+
+#include "simulator/number_text.h"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <map>
+
+namespace pto::rt {
+namespace {
+
+constexpr const char* kExamples = R"(Examples:
+  ptoprof run vector_add.pto -g 4 -b 256 -a a=rand:f32[1024] -a b=rand:f32[1024] \
+          -a o=zeros:f32[1024] -a n=1024 --device emulated:reference-fused -o p.json
+  ptoprof microbench --device emulated:reference-fused -o bench.json
+  ptoprof calibrate bench.json p.json --base reference -o fitted.json
+  ptoprof report p.json --html p.html
+  ptoprof import OPPROF_20260821/ -o vendor.json
+
+Exit status: 0 success, 1 errors in the input or a failed measurement, 2 wrong usage, 3 internal
+error.)";
+
+sim::Dim3 parse_size(const std::string& option, const std::string& text) {
+  sim::Dim3 dim;
+  uint32_t* parts[3] = {&dim.x, &dim.y, &dim.z};
+  size_t begin = 0;
+  for (size_t part = 0;; ++part) {
+    const size_t end = std::min(text.find_first_of(",xX", begin), text.size());
+    std::string reason;
+    const std::optional<uint64_t> value = sim::parse_count(text.substr(begin, end - begin), reason);
+    if (part == 3 || !value || *value == 0 || *value > UINT32_MAX) {
+      throw CLI::ValidationError(
+          option, fmt::format("'{}' is no size; expected X, X,Y or X,Y,Z, each from 1 on", text));
+    }
+    *parts[part] = static_cast<uint32_t>(*value);
+    if (end == text.size()) {
+      return dim;
+    }
+    begin = end + 1;
+  }
+}
+
+void add_list(CLI::App& app,
+              const char* names,
+              std::vector<std::string>& target,
+              const char* help,
+              const char* type) {
+  app.add_option(names, target, help)->type_name(type)->allow_extra_args(false);
+}
+
+class Declaration {
+public:
+  explicit Declaration(ToolOptions& options) : options_(options) {}
+
+  void declare(CLI::App& app) {
+    app.set_version_flag("--version", "ptoprof " PTO_VERSION);
+    app.footer(kExamples);
+    app.require_subcommand(1);
+    const std::map<std::string, isa::ColorMode> modes = {{"auto", isa::ColorMode::kAuto},
+                                                         {"always", isa::ColorMode::kAlways},
+                                                         {"never", isa::ColorMode::kNever}};
+    app.add_option("--color", options_.color, "auto (default), always or never")
+        ->type_name("WHEN")
+        ->transform(CLI::CheckedTransformer(modes));
+    app.add_flag("--json", options_.is_json, "Results and diagnostics as JSON");
+    app.add_flag("-q,--quiet", options_.is_quiet, "Only what was asked for, and errors");
+    app.fallthrough();
+    declare_run(*app.add_subcommand("run", "Measure a kernel"));
+    declare_import(*app.add_subcommand("import", "Read what the vendor's profiler wrote"));
+    declare_calibrate(*app.add_subcommand("calibrate", "Fit a machine profile to profiles"));
+    declare_report(*app.add_subcommand("report", "Show a profile beside the simulator"));
+    declare_microbench(*app.add_subcommand("microbench", "Write or measure microbenchmarks"));
+    app.add_subcommand("devices", "What was looked for, where, and what can be used")
+        ->callback([this] { options_.command = ToolCommand::kDevices; });
+    app.add_subcommand("schema", "Print the JSON schema of profile files")->callback([this] {
+      options_.command = ToolCommand::kSchema;
+    });
+  }
+
+  void complete() {
+    options_.grid = parse_size("--grid", grid_);
+    options_.block = parse_size("--block", block_);
+    if (!(options_.noise.relative >= 0 && options_.noise.relative <= 1)) {
+      throw CLI::ValidationError(
+          "--noise", fmt::format("{} is no part; expected 0 to 1", options_.noise.relative));
+    }
+    if (options_.runs > 100000) {
+      throw CLI::ValidationError("--runs",
+                                 fmt::format("{} runs; expected at most 100000", options_.runs));
+    }
+    for (const std::string& role : options_.roles) {
+      std::string known;
+      bool is_known = false;
+      for (const MicrobenchRole& candidate : microbench_roles()) {
+        is_known = is_known || candidate.name == role;
+        known += fmt::format("{}{}", known.empty() ? "" : ", ", candidate.name);
+      }
+      if (!is_known) {
+        throw CLI::ValidationError("--role",
+                                   fmt::format("'{}' is no role; expected one of {}", role, known));
+      }
+    }
+  }
+
+private:
+  void command(CLI::App& app, ToolCommand which) {
+    app.callback([this, which] { options_.command = which; });
+  }
+  void inputs(CLI::App& app, const char* name, const char* help) {
+    app.add_option(name, options_.inputs, help)->type_name("PATH")->required();
+  }
+  void measuring(CLI::App& app) {
+    app.add_option("-d,--device", options_.device, "emulated:PROFILE, or npu")->type_name("DEVICE");
+    app.add_option("--runs", options_.runs, "Runs to measure")->type_name("N");
+    app.add_option("--warm-up", options_.warm_ups, "Launches before, on a board (default 5)")
+        ->type_name("N");
+    app.add_option("--noise", options_.noise.relative, "Emulated: deviation of a run, 0.05 is 5 %")
+        ->type_name("PART");
+    app.add_option("--seed", options_.noise.seed, "Emulated: of the noise (default 1)")
+        ->type_name("N");
+    app.add_option(
+           "--doubled", options_.noise.doubled_runs, "Emulated: runs that take twice as long")
+        ->type_name("N");
+    app.add_option("--date", options_.date, "Recorded with the figures")->type_name("YYYY-MM-DD");
+  }
+  void output(CLI::App& app, const char* help) {
+    app.add_option("-o,--output", options_.output, help)->type_name("FILE");
+  }
+
+  void declare_run(CLI::App& app) {
+    command(app, ToolCommand::kRun);
+    inputs(app, "file", "Program: .pto text or .ptobj");
+    app.add_option("-k,--kernel", options_.kernel, "Kernel; not needed where there is one only")
+        ->type_name("NAME");
+    app.add_option("-g,--grid", grid_, "Blocks in the grid (default 1)")->type_name("SIZE");
+    app.add_option("-b,--block", block_, "Lanes in a block (default 1)")->type_name("SIZE");
+    add_list(app, "-a,--arg", options_.args, "Argument, as of ptosim", "NAME=VALUE");
+    add_list(app, "-I", options_.include_dirs, "Folder for .include", "DIR");
+    add_list(app, "-D", options_.defines, "Define a constant for the assembler", "NAME[=VALUE]");
+    app.add_option("--dyn-l1", options_.dynamic_l1_bytes, "Scratchpad after the kernel's own")
+        ->type_name("BYTES");
+    measuring(app);
+    add_list(app,
+             "-m,--machine",
+             options_.machines,
+             "Machine profile to compare with (default: the file's, else reference)",
+             "PROFILE");
+    app.add_option("--name", options_.name, "Of the kernel in the profile")->type_name("NAME");
+    app.add_option("--group", options_.group, "Kernels that do the same work share one")
+        ->type_name("NAME");
+    output(app, "Profile to write");
+    app.add_flag("--append", options_.is_appending, "Add to the profile if it exists");
+    app.add_flag("--strict", options_.is_strict, "An insn without a latency is an error");
+  }
+  void declare_import(CLI::App& app) {
+    command(app, ToolCommand::kImport);
+    inputs(app, "path", "OPPROF_* folder, part of one, or one file");
+    output(app, "Profile to write");
+  }
+  void declare_calibrate(CLI::App& app) {
+    command(app, ToolCommand::kCalibrate);
+    inputs(app, "profiles", "Profiles of one device");
+    app.add_option("--base", options_.base, "Machine profile to start from (default reference)")
+        ->type_name("PROFILE");
+    app.add_option("--name", options_.name, "Of the new machine profile (default fitted)")
+        ->type_name("NAME");
+    app.add_option("--date", options_.date, "Of the measurement")->type_name("YYYY-MM-DD");
+    output(app, "Machine profile to write");
+    app.add_option("--html", options_.html, "Report as a page")->type_name("FILE");
+    app.add_flag("--strict",
+                 options_.is_strict,
+                 "Kernels that use insns without a measurement are an error");
+  }
+  void declare_report(CLI::App& app) {
+    command(app, ToolCommand::kReport);
+    inputs(app, "profile", "Profile to show");
+    add_list(app, "-m,--machine", options_.machines, "Machine profile to compare with", "PROFILE");
+    app.add_option("--html", options_.html, "Write a page instead")->type_name("FILE");
+  }
+  void declare_microbench(CLI::App& app) {
+    command(app, ToolCommand::kMicrobench);
+    measuring(app);
+    app.add_option("--base", options_.base, "Machine whose limits and keys count")
+        ->type_name("PROFILE");
+    add_list(app, "--role", options_.roles, "Only these roles", "ROLE");
+    app.add_option("--types", options_.types_per_entry, "Types of each latency entry (default all)")
+        ->type_name("N");
+    app.add_option("--follow-up", options_.follow_up, "Second round for the pairs of this profile")
+        ->type_name("FILE");
+    app.add_flag("--list", options_.is_list, "Only say what there is");
+    output(app, "With a device: profile to write; without: folder for the PTO texts");
+  }
+
+  ToolOptions& options_;
+  std::string grid_ = "1";
+  std::string block_ = "1";
+};
+
+} // namespace
+
+ParsedToolOptions parse_tool_options(int argc, char** argv) {
+  CLI::App app("Measures kernels, fits machine profiles to what was measured and compares both.",
+               "ptoprof");
+  ToolOptions options;
+  Declaration declaration(options);
+  declaration.declare(app);
+  try {
+    app.parse(argc, argv);
+    declaration.complete();
+  } catch (const CLI::Success& success) {
+    app.exit(success); // prints help or version
+    return {std::nullopt, 0};
+  } catch (const CLI::ParseError& error) {
+    fmt::print(stderr, "ptoprof: error: {}\n", error.what());
+    fmt::print(stderr, "Run ptoprof --help for the options.\n");
+    return {std::nullopt, 2};
+  }
+  return {options, 0};
+}
+
+} // namespace pto::rt
