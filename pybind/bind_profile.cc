@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Measured profiles for pypto.profile_on_npu.
+// Measuring on emulated devices, breakdowns and calibration; profiles travel as their JSON text.
+#include "isa/machine.h"
 #include "pybind/bindings.h"
 #include "runtime/profile/breakdown.h"
+#include "runtime/profile/calibrate.h"
 #include "runtime/profile/measure.h"
-#include "runtime/profile/profile.h"
+#include "runtime/profile/report.h"
 
-#include <fmt/format.h>
-
-#include <map>
+#include <algorithm>
 
 namespace pto::py {
 
@@ -15,81 +15,118 @@ namespace {
 
 namespace pyb = pybind11;
 
-/// A machine of its own with copies of the arguments: measuring leaves the tensors as they are.
-struct Bench {
-  std::unique_ptr<sim::Machine> machine;
-  sim::LaunchConfig config;
+rt::Profile read_profile_or_throw(const std::string& text) {
+  isa::ProfileIssues issues;
+  auto profile = rt::read_profile(text, "<profile>", issues);
+  if (!profile) {
+    throw InputError(isa::to_string(issues));
+  }
+  return std::move(*profile);
+}
+
+const rt::KernelProfile& kernel_of(const rt::Profile& profile, const std::string& name) {
+  for (const rt::KernelProfile& kernel : profile.kernels) {
+    if (!kernel.micro.is_set() && (name.empty() || kernel.name == name)) {
+      return kernel;
+    }
+  }
+  throw InputError("the profile holds no kernel" + (name.empty() ? "" : " '" + name + "'"));
+}
+
+/// One argument: the bytes of an array that becomes memory of its own, or (bits, type name).
+struct Argument {
+  std::string bytes;
+  bool is_array = false;
+  uint64_t bits = 0;
+  isa::Type type = isa::Type::kNone;
 };
 
-Bench make_bench(const isa::MachineProfile& profile,
-                 const ProgramHandle& program,
-                 const Dim& grid,
-                 const Dim& block,
-                 const std::vector<rt::LaunchArgument>& args) {
-  Bench bench{std::make_unique<sim::Machine>(profile), {}};
-  bench.config.grid = to_dim3(grid);
-  bench.config.block = to_dim3(block);
-  std::map<const rt::Buffer*, uint64_t> bases; // a tensor given twice stays one
-  const std::vector<isa::Param>& params = program.program->kernel().params;
-  for (size_t i = 0; i < args.size(); ++i) {
-    const rt::LaunchArgument& arg = args[i];
-    if (arg.buffer == nullptr) {
-      bench.config.args.push_back({.bits = arg.bits, .type = arg.type, .is_pointer = false});
+Argument to_argument(const pyb::handle& item) {
+  Argument argument;
+  if (pyb::isinstance<pyb::bytes>(item)) {
+    argument.bytes = pyb::cast<std::string>(item);
+    argument.is_array = true;
+    return argument;
+  }
+  const auto pair = pyb::cast<std::pair<uint64_t, std::string>>(item);
+  argument.bits = pair.first;
+  argument.type = isa::find_type(pair.second).value_or(isa::Type::kNone);
+  return argument;
+}
+
+sim::LaunchConfig place(sim::Machine& machine, const std::vector<Argument>& arguments) {
+  sim::LaunchConfig config;
+  for (const Argument& argument : arguments) {
+    if (!argument.is_array) {
+      config.args.push_back({argument.bits, argument.type, false});
       continue;
     }
-    auto found = bases.find(arg.buffer);
-    if (found == bases.end()) {
-      std::vector<uint8_t> bytes(arg.buffer->size_bytes());
-      arg.buffer->read(bytes);
-      const std::string name = i < params.size() ? params[i].name : arg.buffer->name();
-      const uint64_t base = bench.machine->hbm.alloc(bytes.size(), name);
-      PTO_CHECK(bench.machine->hbm.write(base, bytes));
-      found = bases.emplace(arg.buffer, base).first;
+    const std::string& bytes = argument.bytes;
+    const uint64_t base = machine.hbm.alloc(bytes.size(), "argument");
+    if (!bytes.empty()) {
+      PTO_CHECK(
+          machine.hbm.write(base, {reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()}));
     }
-    bench.config.args.push_back(
-        {.bits = found->second + arg.bits, .type = isa::Type::kU64, .is_pointer = true});
+    config.args.push_back({base, isa::Type::kNone, true});
   }
-  return bench;
+  return config;
 }
 
-/// One kernel on an emulated device, and what another machine's figures say for it.
-rt::Profile measure(const rt::Device& measured,
-                    const isa::MachineProfile& compared,
-                    const ProgramHandle& program,
-                    const Dim& grid,
-                    const Dim& block,
-                    const pyb::list& args,
-                    uint32_t runs,
-                    double noise,
-                    uint64_t seed) {
-  std::vector<rt::LaunchArgument> arguments;
-  for (const pyb::handle& item : args) {
+std::string measure_emulated(const ProgramHandle& program,
+                             const Dim& grid,
+                             const Dim& block,
+                             const pyb::list& items,
+                             const std::string& device_name,
+                             const isa::MachineProfile& device,
+                             const std::vector<isa::MachineProfile>& machines,
+                             uint32_t runs,
+                             double noise,
+                             uint64_t seed,
+                             uint32_t dynamic_l1_bytes) {
+  std::vector<Argument> arguments;
+  for (const pyb::handle& item : items) {
     arguments.push_back(to_argument(item));
   }
-  rt::Device device = measured;
+  const pyb::gil_scoped_release unlocked;
+  const auto config_on = [&](sim::Machine& machine) {
+    sim::LaunchConfig config = place(machine, arguments);
+    config.grid = to_dim3(grid);
+    config.block = to_dim3(block);
+    config.dynamic_l1_bytes = dynamic_l1_bytes;
+    return config;
+  };
+  rt::MeasureOptions options;
+  options.runs = runs;
+  options.noise = {noise, seed, 0};
   rt::Profile profile;
-  waiting(device, [&] {
-    rt::MeasureOptions options;
-    options.runs = runs;
-    options.noise.relative = noise;
-    options.noise.seed = seed;
-    const std::string& name = device.info().name;
-    profile.device =
-        rt::emulated_device(rt::emulated_profile_name(name).value_or(device.profile().name),
-                            device.profile(),
-                            options.noise);
-    profile.tool = "pypto";
-    Bench bench = make_bench(device.profile(), program, grid, block, arguments);
-    rt::KernelProfile kernel =
-        rt::measure_emulated(*bench.machine, program.program, bench.config, options);
-    Bench other = make_bench(compared, program, grid, block, arguments);
-    kernel.simulated.push_back(rt::simulate(*other.machine, program.program, other.config));
-    profile.kernels.push_back(std::move(kernel));
-  });
-  return profile;
+  profile.device = rt::emulated_device(device_name, device, options.noise);
+  profile.tool = "pypto " PTO_VERSION;
+  {
+    sim::Machine machine(device);
+    const sim::LaunchConfig config = config_on(machine);
+    profile.kernels.push_back(rt::measure_emulated(machine, program.program, config, options));
+  }
+  for (const isa::MachineProfile& simulated : machines) {
+    sim::Machine machine(simulated);
+    const sim::LaunchConfig config = config_on(machine);
+    profile.kernels.back().simulated.push_back(rt::simulate(machine, program.program, config));
+  }
+  return rt::to_json_text(profile);
 }
 
-pyb::dict breakdown_dict(const rt::CycleBreakdown& breakdown) {
+pyb::dict
+breakdown_dict(const std::string& text, const std::string& kernel, const std::string& machine) {
+  const rt::Profile profile = read_profile_or_throw(text);
+  const rt::CycleBreakdown breakdown =
+      rt::cycle_breakdown(profile, kernel_of(profile, kernel), machine);
+  pyb::list rows;
+  for (const rt::BreakdownRow& row : breakdown.rows) {
+    rows.append(pyb::make_tuple(row.key, row.count, row.cycles, row.simulated));
+  }
+  pyb::list pairs;
+  for (const rt::BreakdownPair& pair : breakdown.pairs) {
+    pairs.append(pyb::make_tuple(pair.first, pair.second, pair.is_joined, pair.count, pair.cycles));
+  }
   pyb::dict result;
   result["kernel"] = breakdown.kernel;
   result["device"] = breakdown.device;
@@ -97,58 +134,51 @@ pyb::dict breakdown_dict(const rt::CycleBreakdown& breakdown) {
   result["cycles"] = breakdown.cycles;
   result["spread"] = breakdown.spread;
   result["simulated_cycles"] = breakdown.simulated_cycles;
-  result["runs"] = breakdown.runs;
-  result["rejected_runs"] = breakdown.rejected_runs;
-  pyb::list rows;
-  for (const rt::BreakdownRow& row : breakdown.rows) {
-    rows.append(pyb::make_tuple(row.key, row.count, row.cycles, row.simulated));
-  }
   result["rows"] = rows;
-  pyb::list pairs;
-  for (const rt::BreakdownPair& pair : breakdown.pairs) {
-    pairs.append(pyb::make_tuple(pair.first, pair.second, pair.is_joined, pair.count, pair.cycles));
-  }
   result["pairs"] = pairs;
   result["warnings"] = breakdown.warnings;
   result["text"] = breakdown.to_string();
   return result;
 }
 
+pyb::tuple calibrate(const std::vector<std::string>& texts,
+                     const isa::MachineProfile& base,
+                     const std::string& name) {
+  std::vector<rt::Profile> profiles;
+  for (const std::string& text : texts) {
+    profiles.push_back(read_profile_or_throw(text));
+  }
+  rt::CalibrateOptions options;
+  options.name = name;
+  std::vector<std::string> errors;
+  std::optional<rt::Calibration> calibration;
+  {
+    const pyb::gil_scoped_release unlocked;
+    calibration = rt::calibrate(profiles, base, options, errors);
+  }
+  if (!calibration) {
+    std::string message;
+    for (const std::string& error : errors) {
+      message += message.empty() ? error : "\n" + error;
+    }
+    throw InputError(message);
+  }
+  return pyb::make_tuple(calibration->machine,
+                         rt::report_text(rt::calibration_report(*calibration)));
+}
+
 } // namespace
 
 void bind_profile(pyb::module_& module) {
-  module.def("measure", &measure);
-  pyb::class_<rt::Profile>(module, "Profile")
-      .def_static("load",
-                  [](const std::string& path) {
-                    isa::ProfileIssues issues;
-                    std::optional<rt::Profile> profile = rt::load_profile(path, issues);
-                    if (!profile) {
-                      throw InputError(isa::to_string(issues));
-                    }
-                    return std::move(*profile);
-                  })
-      .def_property_readonly("device", &rt::Profile::device_label)
-      .def_property_readonly("is_emulated",
-                             [](const rt::Profile& profile) { return profile.device.is_emulated; })
-      .def_property_readonly("kernels",
-                             [](const rt::Profile& profile) {
-                               std::vector<std::string> names;
-                               for (const rt::KernelProfile& kernel : profile.kernels) {
-                                 names.push_back(kernel.name);
-                               }
-                               return names;
-                             })
-      .def("to_json", [](const rt::Profile& profile) { return rt::to_json_text(profile); })
-      .def("breakdown", [](const rt::Profile& profile, const std::string& kernel) {
-        const rt::KernelProfile* const found = kernel.empty() && !profile.kernels.empty()
-                                                   ? &profile.kernels.front()
-                                                   : profile.find(kernel);
-        if (found == nullptr) {
-          throw InputError(fmt::format("the profile has no kernel '{}'", kernel));
-        }
-        return breakdown_dict(rt::cycle_breakdown(profile, *found));
-      });
+  module.def("measure_emulated", &measure_emulated);
+  module.def("check_profile",
+             [](const std::string& text) { return rt::to_json_text(read_profile_or_throw(text)); });
+  module.def("profile_breakdown", &breakdown_dict);
+  module.def("profile_report", [](const std::string& text, bool is_html) {
+    const rt::Report report = rt::profile_report(read_profile_or_throw(text));
+    return is_html ? rt::report_html(report) : rt::report_text(report);
+  });
+  module.def("calibrate", &calibrate);
 }
 
 } // namespace pto::py

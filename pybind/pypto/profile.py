@@ -1,111 +1,195 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measuring kernels on a device."""
+"""Measuring kernels on a device, and fitting the simulator's machine profile to what was measured.
+
+    profile = pto.profile_on_npu(vector_add, args=(a, b, o, n), device="emulated:reference-fused")
+    print(profile.cycle_breakdown())          # LOAD: 3 cycles (simulator: 4), 64 warp insns ...
+    machine = profile.calibrate("reference")  # a Machine for pto.device(profile=machine)
+"""
 from __future__ import annotations
 
 import json
 import os
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Iterable, Union
+
+import numpy as np
 
 from pypto import _pypto
-from pypto.device import Device, current_device, open_device
-from pypto.errors import DeviceError
-from pypto.launch import DEFAULT_BLOCK, DEFAULT_GRID, Dim, _as_args, _compile, _device_of, as_dim, raw_arguments
+from pypto.device import Device, open_device
+from pypto.errors import DeviceUnavailableError
+from pypto.launch import DEFAULT_BLOCK, DEFAULT_GRID, Dim, _as_args, _compile, as_dim, launch
 from pypto.machine import Machine
 from pypto.programs import program_of
+from pypto.tensor import Tensor
+
+_EMULATED = "emulated:"
+_WARM_UPS = 5
 
 
 @dataclass(frozen=True)
-class InstructionCycles:
-    """One kind of instruction in a kernel."""
+class BreakdownRow:
+    """One mnemonic (`LOAD`), or one of its types where these differ (`ADD.f32`).
+
+    count: warp instructions in a run. cycles: of one, on the device. simulated: what the simulator says
+    of the same, 0 where there is nothing to compare with.
+    """
 
     key: str
-    """"LOAD", or "ADD.f32" where types differ."""
     count: int
-    """Instructions that warps issued in a run."""
     cycles: float
-    """Of one, on the device."""
     simulated: float
-    """Of one, as the simulator says; 0 where there is nothing to compare with."""
 
 
+@dataclass(frozen=True)
+class BreakdownPair:
+    """Two neighbouring instructions, the second using the first's result or issued with it as one."""
+
+    first: str
+    second: str
+    is_joined: bool
+    count: int
+    cycles: float
+
+
+@dataclass(frozen=True)
 class CycleBreakdown:
-    """What each instruction of a kernel cost on the device, beside the simulator. `str()` is a table."""
+    """What each instruction of a kernel cost on the device; `str()` is for people.
 
-    def __init__(self, data: dict[str, Any]) -> None:
-        self._text: str = data["text"]
-        self.kernel: str = data["kernel"]
-        self.device: str = data["device"]
-        """With the word `emulated` where it is."""
-        self.machine: str = data["machine"]
-        """Profile that `simulated` comes from."""
-        self.cycles: float = data["cycles"]
-        self.spread: float = data["spread"]
-        self.simulated_cycles: float = data["simulated_cycles"]
-        self.runs: int = data["runs"]
-        self.rejected_runs: int = data["rejected_runs"]
-        self.rows = [InstructionCycles(*row) for row in data["rows"]]
-        self.pairs: list[tuple[str, str, bool, int, float]] = data["pairs"]
-        """(first, second, does the device issue both as one, count, cycles)"""
-        self.warnings: list[str] = data["warnings"]
+    cycles, spread: of a whole run and its standard deviation. machine, simulated_cycles: what the
+    simulator says of the run, empty and 0 without one.
+    """
 
-    def __getitem__(self, key: str) -> InstructionCycles:
+    kernel: str
+    device: str
+    machine: str
+    cycles: float
+    spread: float
+    simulated_cycles: float
+    rows: tuple[BreakdownRow, ...]
+    pairs: tuple[BreakdownPair, ...]
+    warnings: tuple[str, ...]
+    _text: str
+
+    def __getitem__(self, key: str) -> BreakdownRow:
+        """The row of a mnemonic or key; KeyError lists what there is."""
         for row in self.rows:
             if row.key == key:
                 return row
-        raise KeyError(key)
+        raise KeyError(f"{key}; there are {', '.join(row.key for row in self.rows)}")
 
-    def differences(self) -> dict[str, tuple[float, float]]:
-        """Instructions on which device and simulator disagree: key -> (device, simulator) cycles."""
-        return {r.key: (r.cycles, r.simulated) for r in self.rows if r.simulated and r.cycles != r.simulated}
+    def differences(self) -> dict[str, float]:
+        """Cycles on the device minus cycles in the simulator, by key, where both are known."""
+        return {row.key: row.cycles - row.simulated for row in self.rows if row.simulated > 0}
 
     def __str__(self) -> str:
         return self._text
 
-    __repr__ = __str__
-
 
 class Profile:
-    """What was measured on a device; made by `profile_on_npu` or read from a file of `ptoprof`."""
+    """What was measured on a device. The same file that `ptoprof` reads and writes.
 
-    def __init__(self, impl: _pypto.Profile) -> None:
-        self._impl = impl
+    An emulated device's profile says `emulated` in everything that it prints and writes.
+    """
+
+    def __init__(self, text: str) -> None:
+        """From the text of a profile file. Raises InputError that says what is wrong where."""
+        self._text = _pypto.check_profile(text)
+        self._data: dict[str, Any] = json.loads(self._text)
 
     @classmethod
     def load(cls, path: "str | os.PathLike[str]") -> "Profile":
-        """From a file that `save` or `ptoprof run` wrote. Raises InputError."""
-        return cls(_pypto.Profile.load(os.fspath(path)))
+        """From a file."""
+        with open(path, encoding="utf-8") as file:
+            return cls(file.read())
+
+    def save(self, path: "str | os.PathLike[str]") -> None:
+        """Writes it as JSON."""
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(self._text)
+
+    def to_json(self) -> str:
+        """Its JSON text."""
+        return self._text
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything in it; see profile.schema.json."""
+        return json.loads(self._text)
 
     @property
     def device(self) -> str:
-        """Its name, with the word `emulated` where it is."""
-        return self._impl.device
+        """The device that was measured, such as "emulated:reference-fused"."""
+        return self._data["device"]["name"]
 
     @property
     def is_emulated(self) -> bool:
-        """True where a simulator stood in for hardware."""
-        return self._impl.is_emulated
+        """True if the simulator stood in for a device."""
+        return self._data["device"]["is_emulated"]
 
     @property
     def kernels(self) -> list[str]:
-        """Names of the kernels that were measured."""
-        return self._impl.kernels
+        """Names of the kernels in it."""
+        return [kernel["name"] for kernel in self._data["kernels"]]
 
-    def cycle_breakdown(self, kernel: str = "") -> CycleBreakdown:
-        """Cycles by instruction of a kernel (the first, unless named). Raises InputError for another name."""
-        return CycleBreakdown(self._impl.breakdown(kernel))
+    @property
+    def cycles(self) -> float:
+        """Of a run of its first kernel: the mean of the runs that count."""
+        return self._data["kernels"][0]["cycles"]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Everything, raw runs included."""
-        return json.loads(self._impl.to_json())
+    @property
+    def runs(self) -> list[float]:
+        """Cycles of each run of its first kernel, rejected ones included."""
+        return [run["cycles"] for run in self._data["kernels"][0].get("runs", [])]
 
-    def save(self, path: "str | os.PathLike[str]") -> None:
-        """Writes the file that `ptoprof` reads."""
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(self._impl.to_json())
+    def cycle_breakdown(self, kernel: str = "", *, machine: str = "") -> CycleBreakdown:
+        """What each instruction cost. kernel: default the first; machine: whose simulation to show."""
+        raw = _pypto.profile_breakdown(self._text, kernel, machine)
+        return CycleBreakdown(
+            kernel=raw["kernel"],
+            device=raw["device"],
+            machine=raw["machine"],
+            cycles=raw["cycles"],
+            spread=raw["spread"],
+            simulated_cycles=raw["simulated_cycles"],
+            rows=tuple(BreakdownRow(*row) for row in raw["rows"]),
+            pairs=tuple(BreakdownPair(*pair) for pair in raw["pairs"]),
+            warnings=tuple(raw["warnings"]),
+            _text=raw["text"],
+        )
+
+    def calibrate(
+        self,
+        base: "str | Machine" = "reference",
+        *,
+        name: str = "fitted",
+        others: "Iterable[Profile]" = (),
+    ) -> Machine:
+        """A machine profile: `base` with every figure that was measured, the rest unchanged.
+
+        others: further profiles of the same device that go into the fit. What was fitted, with evidence,
+        is in `calibration_report`. Raises InputError where the profiles do not go together.
+        """
+        return self._calibrate(base, name, others)[0]
+
+    def calibration_report(self, base: "str | Machine" = "reference", *, others: "Iterable[Profile]" = ()) -> str:
+        """What `calibrate` changes and why, what it leaves, and what the data cannot tell."""
+        return self._calibrate(base, "fitted", others)[1]
+
+    def _calibrate(self, base: "str | Machine", name: str, others: "Iterable[Profile]") -> tuple[Machine, str]:
+        machine = base if isinstance(base, Machine) else Machine(base)
+        texts = [self._text] + [other._text for other in others]
+        fitted, report = _pypto.calibrate(texts, machine._impl, name)
+        return Machine._wrap(fitted), report
+
+    def report(self) -> str:
+        """All of it as text: kernels beside the simulator, rejected runs, busy units, warnings."""
+        return _pypto.profile_report(self._text, False)
+
+    def _repr_html_(self) -> str:
+        return _pypto.profile_report(self._text, True)
 
     def __repr__(self) -> str:
-        return f"<pypto.Profile of {', '.join(self.kernels)} on {self.device}>"
+        emulated = ", emulated" if self.is_emulated else ""
+        return f"<pypto.Profile of {', '.join(self.kernels)} on {self.device}{emulated}>"
 
 
 def profile_on_npu(
@@ -114,43 +198,98 @@ def profile_on_npu(
     grid: Dim = DEFAULT_GRID,
     block: Dim = DEFAULT_BLOCK,
     *,
-    device: "str | Device" = "npu",
-    compare: "str | Machine | None" = None,
-    runs: int = 5,
+    device: Union[str, Device] = "npu",
     noise: float = 0.0,
-    seed: int = 0,
+    seed: int = 1,
+    runs: int = 5,
+    compare: "str | Machine | None" = "reference",
+    dynamic_l1: int = 0,
 ) -> Profile:
-    """Measures a kernel on a board: cycles of its runs and of each kind of instruction.
+    """Measures a kernel: cycles of whole runs, of each instruction and of pairs of neighbours.
 
-    kernel, args, grid, block: as of `launch`; tensors stay as they are. device: "npu", or
-    "emulated:PROFILE" for a stand-in, which says so in everything it prints. compare: the machine whose
-    figures stand beside it; default that of the tensors' device. runs: how often it is run. noise, seed:
-    of an emulated device's clock, as a relative standard deviation.
+    kernel, args, grid, block: as of `launch`. The tensors are read, not written: runs work on copies.
+    device: "npu", or "emulated:PROFILE", where the simulator with that machine profile stands in for
+        hardware; everything it gives then says `emulated`.
+    noise: of an emulated device: relative standard deviation of a run (0.05 is 5 %), from `seed`.
+    runs: how many runs to measure; those that do not belong are rejected and named.
+    compare: machine profile to simulate beside it; None: nothing.
+    dynamic_l1: bytes of scratchpad behind the kernel's own.
 
-    Raises DeviceUnavailableError, which lists what was looked for, where there is no such device.
+    Raises DeviceUnavailableError, which lists what was looked for, if there is no such device, and what
+    `launch` raises.
     """
-    target = device if isinstance(device, Device) else open_device(device)
-    if not target.is_emulated:
-        raise DeviceError(
-            f"device {target.name} cannot measure single instructions from Python: `ptoprof run` instruments "
-            'kernels for a board; device="emulated:PROFILE" measures a stand-in'
-        )
-    if runs < 1:
-        raise ValueError(f"runs is {runs}; expected at least 1")
     args = _as_args(args)
     compiled = _compile(kernel, args)
     bound = compiled.bind(args)
-    home = _device_of(bound, None) if bound else current_device()
-    machine = home.machine if compare is None else compare if isinstance(compare, Machine) else Machine(compare)
-    impl = _pypto.measure(
-        target._impl,
-        machine._impl,
+    name = device.name if isinstance(device, Device) else str(device)
+    if runs < 1:
+        raise ValueError(f"runs is {runs}; expected 1 at least")
+    if not name.startswith(_EMULATED):
+        return _measure_on_board(kernel, args, grid, block, device, runs, dynamic_l1)
+    hidden = Machine(name[len(_EMULATED) :])
+    machines = [] if compare is None else [compare if isinstance(compare, Machine) else Machine(compare)]
+    arguments = [
+        item[1].numpy(np.uint8).tobytes() if item[0] == "tensor" else (item[1], item[2] or "none") for item in bound
+    ]
+    text = _pypto.measure_emulated(
         program_of(compiled),
         as_dim("grid", grid),
         as_dim("block", block),
-        raw_arguments(bound),
+        arguments,
+        name[len(_EMULATED) :],
+        hidden._impl,
+        [machine._impl for machine in machines],
         runs,
         noise,
         seed,
+        dynamic_l1,
     )
-    return Profile(impl)
+    return Profile(text)
+
+
+def _measure_on_board(
+    kernel: Any,
+    args: tuple[Any, ...],
+    grid: Dim,
+    block: Dim,
+    device: Union[str, Device],
+    runs: int,
+    dynamic_l1: int,
+) -> Profile:
+    """Whole runs by the device's own clock, warm ones first."""
+    if not isinstance(device, Device):
+        try:
+            device = open_device(device)
+        except DeviceUnavailableError as error:
+            text = f'{error}\nWithout a board, device="emulated:reference-fused" measures a stand-in.'
+            unavailable = DeviceUnavailableError(text)
+            unavailable.tried = error.tried
+            raise unavailable from None
+    cycles = []
+    for run in range(_WARM_UPS + runs):
+        copies = tuple(
+            Tensor.from_numpy(arg.numpy(np.uint8), device=device) if isinstance(arg, Tensor) else arg for arg in args
+        )
+        one = launch(kernel, grid=grid, block=block, args=copies, dynamic_l1=dynamic_l1).wait()
+        if run >= _WARM_UPS:
+            cycles.append(one.cycles)
+    if not all(cycles):
+        raise DeviceUnavailableError(f"{device.name} ran the kernel but tells no time of it: nothing to measure")
+    data = {
+        "format": "pto-profile",
+        "version": 1,
+        "device": {"name": device.name, "is_emulated": device.name.startswith(_EMULATED)},
+        "tool": f"pypto {_pypto.__version__}",
+        "kernels": [
+            {
+                "name": one.kernel,
+                "grid": as_dim("grid", grid),
+                "block": as_dim("block", block),
+                "cycles": float(np.mean(cycles)),
+                "spread": float(np.std(cycles)),
+                "runs": [{"cycles": value} for value in cycles],
+                "warnings": ["whole kernel only: the device's hook gave no insn figures"],
+            }
+        ],
+    }
+    return Profile(json.dumps(data))
