@@ -366,11 +366,14 @@ void CoreModel::charge(TimedWarp& warp, uint64_t cycle, bool is_free, TimelineEn
   until(holds.hold, holds.hold_reason);
   until(holds.fetch, StallReason::kFetch);
   const ScoreEntry& operand = holds.operand;
+  StallCycles of_operand = stalls; // before, then what the operand added
   if (operand.done_cycle > cursor) {
     until(operand.done_cycle - operand.late_cycles, StallReason::kOperand);
     until(operand.done_cycle - operand.bandwidth_cycles, operand.reason);
     until(operand.done_cycle, StallReason::kBandwidth);
-    entry.cause_pc = operand.writer_pc;
+  }
+  for (unsigned r = 0; r < kStallReasonCount; ++r) {
+    of_operand.cycles[r] = stalls.cycles[r] - of_operand.cycles[r];
   }
   until(warp.unit_until, warp.unit_reason);
   until(cycle, StallReason::kIssueSlot);
@@ -380,6 +383,10 @@ void CoreModel::charge(TimedWarp& warp, uint64_t cycle, bool is_free, TimelineEn
       most = stalls.cycles[r];
       entry.reason = static_cast<StallReason>(r);
     }
+  }
+  // Who wrote the operand explains the wait only where the operand was most of it.
+  if (most != 0 && of_operand.cycles[static_cast<unsigned>(entry.reason)] != 0) {
+    entry.cause_pc = operand.writer_pc;
   }
   warp.counters.stalls.add(stalls);
   run_.by_pc[warp.pc].stalls.add(stalls);
