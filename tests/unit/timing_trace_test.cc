@@ -389,10 +389,11 @@ TEST_CASE("a faster machine makes no kernel slower") {
         "copy.bytes_per_cycle=256",
         "copy.start_latency=1"}}};
   double worst = 0;
-  for (const auto& [name, faster_figures] : machines) {
+  for (const auto& item : machines) {
+    const std::string& name = item.first;
     for (const Kernel& kernel : kernels()) {
       const uint64_t base = run(kernel, machine(name)).counters.cycles;
-      for (const std::string& figure : faster_figures) {
+      for (const std::string& figure : item.second) {
         const uint64_t cycles = run(kernel, machine(name, figure)).counters.cycles;
         const double slower = static_cast<double>(cycles) / static_cast<double>(base) - 1;
         worst = std::max(worst, slower);
