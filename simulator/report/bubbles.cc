@@ -194,7 +194,8 @@ private:
   }
 
   [[nodiscard]] std::string describe(const TimelineEntry& entry, const Cause& cause) const {
-    const bool has_cause = cause.cause_pc < report_.insns.size() && is_of_operand(cause.reason);
+    const bool has_cause =
+        cause.cause_pc < report_.insns.size() && (cause.is_held || is_of_operand(cause.reason));
     const std::string other = has_cause ? name_of(cause.cause_pc) : std::string();
     const std::string at = name_of(cause.at_pc);
     if (cause.is_held) {

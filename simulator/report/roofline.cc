@@ -44,7 +44,7 @@ void judge(Roofline& roofline, double cycles) {
       roofline.bound_fraction = achieved / limit.per_cycle;
       roofline.bound = bound;
       roofline.text =
-          fmt::format("{:.0f} % of what {} can give", 100 * roofline.bound_fraction, limit.name);
+          fmt::format("{:.3g} % of what {} can give", 100 * roofline.bound_fraction, limit.name);
     }
   };
   for (const RoofLimit& limit : roofline.memory) {

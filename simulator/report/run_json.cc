@@ -543,7 +543,8 @@ std::optional<TimingReport> read_run(std::string_view text, std::string& error) 
   } catch (const RunFormatError& problem) {
     error = fmt::format("the saved run is damaged: {}", problem.what());
   } catch (const Json::exception& problem) {
-    error = fmt::format("the saved run is damaged: {}", problem.what());
+    const std::string_view text_of(problem.what()); // "[json.exception...] what is wrong"
+    error = fmt::format("the saved run is damaged: {}", text_of.substr(text_of.find(']') + 2));
   }
   return std::nullopt;
 }

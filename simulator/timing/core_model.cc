@@ -392,10 +392,12 @@ void CoreModel::charge(TimedWarp& warp, uint64_t cycle, bool is_free, TimelineEn
   struct Part {
     StallReason reason = StallReason::kOperand;
     uint64_t cycles = 0;
+    uint64_t of_operand = 0; // of them, waiting for the late operand
   };
   std::array<Part, 8> parts;
   unsigned count = 0;
   uint64_t cursor = begin;
+  bool is_operand = false;
   const auto until = [&](uint64_t end, StallReason reason) {
     end = std::min(end, cycle);
     if (end <= cursor) {
@@ -407,6 +409,7 @@ void CoreModel::charge(TimedWarp& warp, uint64_t cycle, bool is_free, TimelineEn
     }
     parts[at].reason = reason;
     parts[at].cycles += end - cursor;
+    parts[at].of_operand += is_operand ? end - cursor : 0;
     count = std::max(count, at + 1);
     cursor = end;
   };
@@ -416,10 +419,11 @@ void CoreModel::charge(TimedWarp& warp, uint64_t cycle, bool is_free, TimelineEn
   until(holds.fetch, StallReason::kFetch);
   const ScoreEntry& operand = holds.operand;
   if (operand.done_cycle > cursor) {
+    is_operand = true;
     until(operand.done_cycle - operand.late_cycles, StallReason::kOperand);
     until(operand.done_cycle - operand.bandwidth_cycles, operand.reason);
     until(operand.done_cycle, StallReason::kBandwidth);
-    entry.cause_pc = operand.writer_pc;
+    is_operand = false;
   }
   until(warp.unit_until, warp.unit_reason);
   until(cycle, StallReason::kIssueSlot);
@@ -432,6 +436,8 @@ void CoreModel::charge(TimedWarp& warp, uint64_t cycle, bool is_free, TimelineEn
     if (part.cycles > most || (part.cycles == most && part.reason < entry.reason)) {
       most = part.cycles;
       entry.reason = part.reason;
+      // Who wrote the operand explains the wait only where the operand was in the most of it.
+      entry.cause_pc = part.of_operand != 0 ? operand.writer_pc : UINT32_MAX;
     }
   }
 }

@@ -233,6 +233,18 @@ TimedCounters TimingModel::counters() const {
   counters.blocks = impl.spans;
   counters.warps = impl.warps;
   for (const std::unique_ptr<CoreModel>& core : impl.cores) {
+    // Warps of blocks that have not ended: what they have come to so far.
+    for (const TimedBlock* block : core ? core->blocks() : std::vector<const TimedBlock*>()) {
+      for (const TimedWarp& warp : block->warps) {
+        counters.issued_cycles += warp.counters.issued_cycles;
+        counters.stalls.add(warp.counters.stalls);
+        if (counters.warps.size() < TimedCounters::kMaxSpans) {
+          counters.warps.push_back(warp.counters);
+          counters.warps.back().elapsed_cycles =
+              warp.counters.issued_cycles + warp.counters.stalls.total();
+        }
+      }
+    }
     counters.cores.push_back(core ? core->counters() : CoreCounters{});
     counters.memory.add(counters.cores.back().memory);
   }
