@@ -125,7 +125,7 @@ private:
 };
 
 /// Type of what a register holds at `pc`: of the nearest insn before it that writes it, else of the
-/// first one that does; b32, b64 where none says.
+/// first one that does, else of any in the program; b32, b64 where none says.
 isa::Type register_type(const sim::Program& program, RegisterRef reg, uint32_t pc);
 
 } // namespace pto::dbg

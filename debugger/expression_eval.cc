@@ -102,6 +102,12 @@ isa::Type register_type(const sim::Program& program, RegisterRef reg, uint32_t p
       return *type;
     }
   }
+  // A function may use what its caller has written.
+  for (uint32_t at = 0; at < code.size(); ++at) {
+    if (const auto type = written(at)) {
+      return *type;
+    }
+  }
   return unknown;
 }
 

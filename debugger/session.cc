@@ -42,7 +42,7 @@ Session::Impl::Impl(Session& session,
   timed.timing.timeline_limits.max_entries = options.timeline_entries;
   timed.interrupt = &interrupt_flag;
   timed.gate = this;
-  launch->observers().attach(*this);
+  attach();
   if (options.mode == RunMode::kTimed) {
     if (shared == nullptr) {
       own_shared = std::make_unique<sim::SharedMemory>(machine.profile);
@@ -270,6 +270,10 @@ StopTable& Session::stops() {
   return impl_->stops;
 }
 
+const StopTable& Session::stops() const {
+  return impl_->stops;
+}
+
 StopTable Session::release_stops() {
   return std::exchange(impl_->stops, {});
 }
@@ -346,28 +350,23 @@ std::optional<int> Session::add_watch(std::string_view text,
 }
 
 std::optional<int> Session::add_catch(std::string_view event, std::string& error) {
-  const std::optional<CatchKind> kind = find_catch_kind(event);
-  if (!kind) {
-    std::vector<std::string_view> names;
-    for (unsigned i = 0; i < kCatchKindCount; ++i) {
-      names.push_back(name(static_cast<CatchKind>(i)));
-    }
-    error = fmt::format("there is no event '{}'{}; expected one of {}",
-                        event,
-                        isa::did_you_mean(event, names),
-                        fmt::join(names, ", "));
+  const std::optional<StopPoint> point = make_catch(event, error);
+  if (!point) {
     return std::nullopt;
   }
-  StopPoint point;
-  point.kind = StopKind::kCatch;
-  point.text = event;
-  point.event = *kind;
   const sim::CheckSet before = impl_->check_set;
-  impl_->add_check(*kind);
+  impl_->add_check(point->event);
   if (!(impl_->check_set == before)) {
+    if (!impl_->reaches_launch()) {
+      impl_->check_set = before;
+      error = fmt::format("the {} check must see everything since the launch, and the history does "
+                          "not reach back so far; turn it on before the next run",
+                          event);
+      return std::nullopt;
+    }
     impl_->replay_checks(position());
   }
-  return impl_->stops.add(std::move(point)).id;
+  return impl_->stops.add(*point).id;
 }
 
 bool Session::set_condition(int id, std::string_view condition, std::string& error) {

@@ -248,6 +248,7 @@ public:
 
   // ------------------------------------------------ stop points
   [[nodiscard]] StopTable& stops();
+  [[nodiscard]] const StopTable& stops() const;
   /// For the next session. This one must not run any more.
   [[nodiscard]] StopTable release_stops();
   /// Ids; nothing with a sentence in `error`. An empty condition is none.
@@ -258,7 +259,8 @@ public:
                                WatchAccess access,
                                std::string_view condition,
                                std::string& error);
-  /// nan, race, init and sync turn their check on from now on where it was off.
+  /// nan, race, init and sync turn their check on where it was off; it is shown all since the
+  /// launch, which fails where the history does not reach back so far.
   std::optional<int> add_catch(std::string_view event, std::string& error);
   [[nodiscard]] bool set_condition(int id, std::string_view condition, std::string& error);
   /// After the table was changed from outside (enable, delete): looks at it again.

@@ -264,26 +264,28 @@ std::optional<Writer> Session::Impl::last_writer(const WatchTarget& target) {
   return found;
 }
 
-/// Starts the checks afresh and shows them everything up to a position, if the history reaches
-/// back to the launch; else they begin to look here.
+bool Session::Impl::reaches_launch() const {
+  return position() == 0 ||
+         (history->is_on() && !history->points().empty() && history->points()[0].position == 0);
+}
+
+/// Starts the checks afresh and shows them everything up to a position. Where the history does not
+/// reach back to the launch they are over: a check that has not seen all would find too much.
 void Session::Impl::replay_checks(uint64_t target) {
-  start_checks(check_set);
+  start_checks(reaches_launch() ? check_set : sim::CheckSet());
   if (!checks) {
     return;
   }
-  if (!history->is_on() || history->points().empty() || history->points()[0].position != 0) {
-    return;
+  for (const std::unique_ptr<CheckProxy>& proxy : check_proxies) {
+    proxy->launch_begin(*launch);
   }
   if (target == 0) {
-    relay.launch_begin(*launch);
     return;
   }
   const StopEvent kept_event = last;
   const Focus kept_focus = focus;
   high_water = 0;
   restore(0);
-  relay.is_open = true;
-  relay.launch_begin(*launch);
   (void)run_to(target);
   last = kept_event;
   focus = kept_focus;

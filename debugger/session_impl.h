@@ -3,6 +3,7 @@
 // session_back.cc goes back, session_state.cc reads and writes.
 #pragma once
 
+#include "debugger/check_proxy.h"
 #include "debugger/engine.h"
 #include "debugger/history.h"
 #include "debugger/session.h"
@@ -12,45 +13,6 @@
 #include <unordered_map>
 
 namespace pto::dbg {
-
-/// Passes a launch's events on to the checks while `is_open`: they see each insn once. The relay
-/// hears of every insn warp by warp; checks that want spans get spans of one warp.
-class CheckRelay final : public sim::Observer {
-public:
-  sim::ObserverList inner;
-  bool is_open = true;
-
-  sim::Wants wants() const override {
-    const sim::Wants all = inner.all_wants();
-    return (all & sim::kWantsSpan) == 0
-               ? all
-               : (all & ~sim::kWantsSpan) | sim::kWantsBefore | sim::kWantsIssue;
-  }
-  void launch_begin(const sim::Launch& launch) override;
-  void block_begin(const sim::BlockRun& block) override;
-  void block_end(const sim::BlockRun& block) override;
-  void before_insn(const sim::EventSite& site, uint32_t active, uint32_t exec) override;
-  void after_insn(const sim::BlockRun& block, const sim::IssueRecord& record) override;
-  void barrier_arrive(const sim::EventSite& site, unsigned id, uint32_t lane_mask) override;
-  void barrier_release(const sim::BlockRun& block, unsigned id) override;
-  void copy_start(const sim::EventSite& site, const sim::CopyRecord& copy) override;
-  void copy_complete(const sim::BlockRun& block, const sim::CopyRecord& copy, bool forced) override;
-  void wait_begin(const sim::EventSite& site, int event) override;
-  void wait_end(const sim::EventSite& site, int event) override;
-  void tile_alloc(const sim::EventSite& site, const sim::ScratchpadSegment& segment) override;
-  void tile_free(const sim::EventSite& site, const sim::ScratchpadSegment& segment) override;
-  void diverge(const sim::EventSite& site, uint32_t taken, uint32_t other, uint32_t join) override;
-  void reconverge(const sim::EventSite& site, uint32_t mask) override;
-  void exit_lanes(const sim::EventSite& site, uint32_t mask) override;
-  void fault(const sim::BlockRun& block, const sim::Fault& fault) override;
-
-private:
-  template <class Call> void pass(sim::Wants event, Call&& call) {
-    if (is_open) {
-      inner.notify(event, call);
-    }
-  }
-};
 
 /// How often the warps of a block have come to a breakpoint. The first warp of a block that comes
 /// for the n-th time stops; the others pass, so that a block stops once, not once a warp.
@@ -135,7 +97,7 @@ struct Session::Impl final : sim::IssueGate, sim::Observer {
   bool check_breaks(const sim::BlockRun& block, uint32_t warp);
   /// The lanes of the warp (of its active ones) in which a condition holds.
   uint32_t condition_lanes(const StopPoint& point, const sim::BlockRun& block, uint32_t warp);
-  void mark_seen();
+  void mark_seen(const Focus& where);
   void check_watches(const sim::BlockRun& block, const sim::IssueRecord& record);
   void check_watch_copy(const sim::BlockRun& block, const sim::CopyRecord& copy);
   void watch_touched(StopPoint& point, const WatchHit& where, bool wrote, bool read);
@@ -146,6 +108,7 @@ struct Session::Impl final : sim::IssueGate, sim::Observer {
   void fire(StopPoint& point, StopReason reason, const Focus* where);
   void start_checks(sim::CheckSet set);
   void add_check(CatchKind kind);
+  void open_checks(bool open) { check_gate.is_open = open; }
   bool is_watched() const { return !watches.empty() || scan_writer; }
 
   // ------------------------------------------------ back (session_back.cc)
@@ -161,6 +124,7 @@ struct Session::Impl final : sim::IssueGate, sim::Observer {
   bool is_undone(const sim::BlockRun* block) const;
   std::optional<Writer> last_writer(const WatchTarget& target);
   void replay_checks(uint64_t position);
+  [[nodiscard]] bool reaches_launch() const;
 
   // ------------------------------------------------ state (session_state.cc)
   [[nodiscard]] sim::BlockRun* block(uint64_t index) const;
@@ -173,7 +137,8 @@ struct Session::Impl final : sim::IssueGate, sim::Observer {
   SessionOptions options;
   std::unique_ptr<sim::SharedMemory> own_shared;
   std::unique_ptr<sim::Launch> launch;
-  CheckRelay relay;
+  CheckGate check_gate;
+  std::vector<std::unique_ptr<CheckProxy>> check_proxies; // one a check, in the launch's list
   sim::CheckSet check_set;
   std::unique_ptr<sim::Checks> checks;
   std::unique_ptr<Engine> engine;
@@ -218,6 +183,7 @@ struct Session::Impl final : sim::IssueGate, sim::Observer {
   BreakStates break_states;
   bool catches_barrier = false;
   bool is_launch_seen = false;
+  bool has_stopped = false; // once at least: `last` says where
 
   // Scanning.
   bool is_scanning = false;

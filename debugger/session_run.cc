@@ -8,110 +8,6 @@
 
 namespace pto::dbg {
 
-// ---------------------------------------------------------------- CheckRelay
-
-void CheckRelay::launch_begin(const sim::Launch& launch) {
-  pass(sim::kWantsLaunch, [&](sim::Observer& o) { o.launch_begin(launch); });
-}
-void CheckRelay::block_begin(const sim::BlockRun& block) {
-  inner.refresh_interests(); // as the engine does when a block starts
-  pass(sim::kWantsBlock, [&](sim::Observer& o) { o.block_begin(block); });
-}
-void CheckRelay::block_end(const sim::BlockRun& block) {
-  pass(sim::kWantsBlock, [&](sim::Observer& o) { o.block_end(block); });
-}
-void CheckRelay::before_insn(const sim::EventSite& site, uint32_t active, uint32_t exec) {
-  if (!is_open) {
-    return;
-  }
-  inner.notify_insn(sim::kWantsBefore, site.pc, sim::Interest::kWarp, [&](sim::Observer& o) {
-    o.before_insn(site, active, exec);
-  });
-  if (exec != 0) {
-    sim::SpanRecord span;
-    span.block = &site.block;
-    span.decoded = &site.block.image().program->at(site.pc);
-    span.pc = site.pc;
-    span.first_warp = site.warp;
-    span.warp_count = 1;
-    span.exec_masks = &exec;
-    inner.notify_insn(sim::kWantsSpan, site.pc, sim::Interest::kSpan, [&](sim::Observer& o) {
-      o.before_span(span);
-    });
-  }
-}
-void CheckRelay::after_insn(const sim::BlockRun& block, const sim::IssueRecord& record) {
-  if (!is_open) {
-    return;
-  }
-  inner.notify_insn(sim::kWantsIssue, record.pc, sim::Interest::kWarp, [&](sim::Observer& o) {
-    o.after_insn(block, record);
-  });
-  if (record.exec_mask != 0 && record.outcome == isa::Outcome::kNext) {
-    sim::SpanRecord span;
-    span.block = &block;
-    span.decoded = record.decoded;
-    span.pc = record.pc;
-    span.first_warp = record.warp;
-    span.warp_count = 1;
-    span.exec_masks = &record.exec_mask;
-    span.has_access = record.addresses != nullptr;
-    span.addresses = record.addresses;
-    span.first_address = record.addresses != nullptr ? record.addresses[0] : 0;
-    span.space = record.space;
-    span.access_bytes = record.access_bytes;
-    span.element_bytes = record.element_bytes;
-    span.hint = record.hint;
-    span.reads_memory = record.reads_memory;
-    span.writes_memory = record.writes_memory;
-    span.is_atomic = record.is_atomic;
-    inner.notify_insn(sim::kWantsSpan, record.pc, sim::Interest::kSpan, [&](sim::Observer& o) {
-      o.after_span(span);
-    });
-  }
-}
-void CheckRelay::barrier_arrive(const sim::EventSite& site, unsigned id, uint32_t lane_mask) {
-  pass(sim::kWantsBarrier, [&](sim::Observer& o) { o.barrier_arrive(site, id, lane_mask); });
-}
-void CheckRelay::barrier_release(const sim::BlockRun& block, unsigned id) {
-  pass(sim::kWantsBarrier, [&](sim::Observer& o) { o.barrier_release(block, id); });
-}
-void CheckRelay::copy_start(const sim::EventSite& site, const sim::CopyRecord& copy) {
-  pass(sim::kWantsCopy, [&](sim::Observer& o) { o.copy_start(site, copy); });
-}
-void CheckRelay::copy_complete(const sim::BlockRun& block,
-                               const sim::CopyRecord& copy,
-                               bool forced) {
-  pass(sim::kWantsCopy, [&](sim::Observer& o) { o.copy_complete(block, copy, forced); });
-}
-void CheckRelay::wait_begin(const sim::EventSite& site, int event) {
-  pass(sim::kWantsWait, [&](sim::Observer& o) { o.wait_begin(site, event); });
-}
-void CheckRelay::wait_end(const sim::EventSite& site, int event) {
-  pass(sim::kWantsWait, [&](sim::Observer& o) { o.wait_end(site, event); });
-}
-void CheckRelay::tile_alloc(const sim::EventSite& site, const sim::ScratchpadSegment& segment) {
-  pass(sim::kWantsTile, [&](sim::Observer& o) { o.tile_alloc(site, segment); });
-}
-void CheckRelay::tile_free(const sim::EventSite& site, const sim::ScratchpadSegment& segment) {
-  pass(sim::kWantsTile, [&](sim::Observer& o) { o.tile_free(site, segment); });
-}
-void CheckRelay::diverge(const sim::EventSite& site,
-                         uint32_t taken,
-                         uint32_t other,
-                         uint32_t join) {
-  pass(sim::kWantsDivergence, [&](sim::Observer& o) { o.diverge(site, taken, other, join); });
-}
-void CheckRelay::reconverge(const sim::EventSite& site, uint32_t mask) {
-  pass(sim::kWantsDivergence, [&](sim::Observer& o) { o.reconverge(site, mask); });
-}
-void CheckRelay::exit_lanes(const sim::EventSite& site, uint32_t mask) {
-  pass(sim::kWantsExit, [&](sim::Observer& o) { o.exit_lanes(site, mask); });
-}
-void CheckRelay::fault(const sim::BlockRun& block, const sim::Fault& fault) {
-  pass(sim::kWantsFault, [&](sim::Observer& o) { o.fault(block, fault); });
-}
-
 // ---------------------------------------------------------------- the loop
 
 StopEvent Session::Impl::resume(const Until& until) {
@@ -123,6 +19,9 @@ StopEvent Session::Impl::resume(const Until& until) {
     return end_event(engine->is_finished()                                ? StopReason::kFinished
                      : engine->fault()->kind == sim::FaultKind::kDeadlock ? StopReason::kDeadlock
                                                                           : StopReason::kFault);
+  }
+  if (has_stopped && last.position == position()) {
+    mark_seen(last.focus); // breakpoints that were set since then
   }
   set_goal(until);
   run();
@@ -151,7 +50,7 @@ void Session::Impl::run() {
   attach();
   for (;;) {
     engine->set_max_insns(next_limit());
-    relay.is_open = position() >= high_water;
+    open_checks(position() >= high_water);
     const sim::RunStatus status = engine->run();
     check_findings();
     high_water = std::max(high_water, position());
@@ -255,10 +154,13 @@ void Session::Impl::note_end_of_run() {
   }
   is_end_noted = true;
   const sim::RunResult result = engine->run_result();
-  relay.inner.notify(sim::kWantsLaunch,
-                     [&](sim::Observer& observer) { observer.launch_end(*launch, result); });
+  for (const std::unique_ptr<sim::Observer>& check : checks->observers()) {
+    if ((check->wants() & sim::kWantsLaunch) != 0) {
+      check->launch_end(*launch, result);
+    }
+  }
   checks->add_result(*launch, result);
-  relay.is_open = true;
+  open_checks(true);
   check_findings();
 }
 
@@ -293,7 +195,7 @@ StopEvent Session::Impl::end_event(StopReason reason) {
   std::sort(event.ids.begin(), event.ids.end());
   event.ids.erase(std::unique(event.ids.begin(), event.ids.end()), event.ids.end());
   if (!must_stop && !engine->is_finished()) {
-    mark_seen();
+    mark_seen(focus);
   }
   for (const int id : event.ids) {
     const StopPoint* point = stops.find(id);
@@ -302,6 +204,7 @@ StopEvent Session::Impl::end_event(StopReason reason) {
     }
   }
   goal = {};
+  has_stopped = true;
   last = event;
   return last;
 }
@@ -576,12 +479,14 @@ void Session::Impl::block_begin(const sim::BlockRun& run) {
   if (core_of_block.size() < kKept) {
     core_of_block[run.index()] = run.core();
   }
+  check_gate.blocks_begun = std::max(check_gate.blocks_begun, run.index() + 1);
 }
 
 void Session::Impl::block_end(const sim::BlockRun& run) {
   for (auto& [id, blocks] : break_states) {
     blocks.erase(run.index());
   }
+  check_gate.is_end_new = check_gate.blocks_ended.insert(run.index()).second;
 }
 
 void Session::Impl::before_insn(const sim::EventSite& site, uint32_t active, uint32_t exec) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Breakpoints, watchpoints and catchpoints at work.
 #include "debugger/session_impl.h"
+#include "isa/suggest.h"
 
 #include <fmt/format.h>
 
@@ -95,6 +96,23 @@ std::optional<CatchKind> find_catch_kind(std::string_view name) {
   return std::nullopt;
 }
 
+std::optional<StopPoint> make_catch(std::string_view event, std::string& error) {
+  const std::optional<CatchKind> kind = find_catch_kind(event);
+  if (!kind) {
+    const std::vector<std::string_view> names(std::begin(kCatchNames), std::end(kCatchNames));
+    error = fmt::format("there is no event '{}'{}; expected one of {}",
+                        event,
+                        isa::did_you_mean(event, names),
+                        fmt::join(names, ", "));
+    return std::nullopt;
+  }
+  StopPoint point;
+  point.kind = StopKind::kCatch;
+  point.text = event;
+  point.event = *kind;
+  return point;
+}
+
 // ---------------------------------------------------------------- the table
 
 StopPoint& StopTable::add(StopPoint point) {
@@ -110,6 +128,10 @@ StopPoint* StopTable::find(int id) {
     }
   }
   return nullptr;
+}
+
+const StopPoint* StopTable::find(int id) const {
+  return const_cast<StopTable*>(this)->find(id);
 }
 
 bool StopTable::erase(int id) {
@@ -140,6 +162,9 @@ void Session::Impl::index_stops() {
 
 void Session::Impl::fire(StopPoint& point, StopReason reason, const Focus* where) {
   if (is_scanning) {
+    if (scan_writer || scan_undo) {
+      return; // it looks for something else
+    }
     if (hits.empty() || hits.back().position != issue_position) {
       hits.push_back({issue_position, {}, {}});
     }
@@ -226,12 +251,12 @@ bool Session::Impl::check_breaks(const sim::BlockRun& run, uint32_t warp) {
 }
 
 /// A stop that no breakpoint caused may stand at one: it is not hit again when the run goes on.
-void Session::Impl::mark_seen() {
-  const sim::BlockRun* run = block(focus.block);
+void Session::Impl::mark_seen(const Focus& where) {
+  const sim::BlockRun* run = block(where.block);
   if (run == nullptr) {
     return;
   }
-  const sim::WarpState& state = run->warp(focus.warp);
+  const sim::WarpState& state = run->warp(where.warp);
   if (state.status != sim::WarpStatus::kReady) {
     return;
   }
@@ -243,11 +268,11 @@ void Session::Impl::mark_seen() {
     BreakVisits& seen = break_states[point.id][run->index()];
     seen.visits.resize(run->warp_count());
     seen.seen_at.resize(run->warp_count());
-    if (seen.seen_at[focus.warp] == state.issued + 1) {
+    if (seen.seen_at[where.warp] == state.issued + 1) {
       continue;
     }
-    seen.seen_at[focus.warp] = state.issued + 1;
-    seen.stopped = std::max(seen.stopped, ++seen.visits[focus.warp]);
+    seen.seen_at[where.warp] = state.issued + 1;
+    seen.stopped = std::max(seen.stopped, ++seen.visits[where.warp]);
   }
 }
 
@@ -323,7 +348,7 @@ void Session::Impl::watch_touched(StopPoint& point, const WatchHit& where, bool 
   const bool is_hit = point.access == WatchAccess::kChange ? has_changed
                       : point.access == WatchAccess::kRead ? read
                                                            : read || wrote;
-  if (!is_hit || !are_stops_on) {
+  if (!is_hit || !are_stops_on || (is_scanning && (scan_writer || scan_undo))) {
     return;
   }
   const sim::BlockRun* run = block(hit.block);
@@ -447,7 +472,7 @@ void Session::Impl::check_findings() {
     return;
   }
   const std::vector<sim::Finding>& list = checks->findings().list();
-  if (relay.is_open) {
+  if (check_gate.is_open) {
     finding_positions.resize(list.size(), position());
   }
   while (findings_seen < finding_positions.size() &&
@@ -476,15 +501,22 @@ void Session::Impl::start_checks(sim::CheckSet set) {
   finding_positions.clear();
   findings_seen = 0;
   is_end_noted = false;
-  launch->observers().detach(relay);
-  relay.inner = {};
+  for (const std::unique_ptr<CheckProxy>& proxy : check_proxies) {
+    launch->observers().detach(*proxy);
+  }
+  check_proxies.clear();
+  check_gate = {};
   checks.reset();
   if (set.empty()) {
     return;
   }
   checks = std::make_unique<sim::Checks>(set);
-  checks->attach(relay.inner);
-  launch->observers().attach(relay);
+  for (const std::unique_ptr<sim::Observer>& check : checks->observers()) {
+    check_proxies.push_back(std::make_unique<CheckProxy>(*check, check_gate));
+    launch->observers().attach(*check_proxies.back());
+  }
+  // Behind the proxies: block events are counted after they were passed on.
+  attach();
 }
 
 } // namespace pto::dbg

@@ -61,9 +61,11 @@ std::string watch_text(const Session& session, const WatchHit& hit) {
 std::string ids_text(const Session& session, const StopEvent& stop, std::string_view what) {
   std::vector<std::string> ids;
   for (const int id : stop.ids) {
-    ids.push_back(std::to_string(id));
+    const StopPoint* point = session.stops().find(id);
+    ids.push_back(point != nullptr && point->kind == StopKind::kCatch
+                      ? fmt::format("{} ({})", id, point->text)
+                      : std::to_string(id));
   }
-  static_cast<void>(session);
   return fmt::format("{} {}", what, fmt::join(ids, ", "));
 }
 

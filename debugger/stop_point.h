@@ -60,6 +60,7 @@ public:
   StopPoint& add(StopPoint point);
   /// By id, or null.
   StopPoint* find(int id);
+  [[nodiscard]] const StopPoint* find(int id) const;
   bool erase(int id);
   void clear() { points_.clear(); }
   [[nodiscard]] const std::vector<StopPoint>& all() const { return points_; } // by id
@@ -70,5 +71,8 @@ private:
   std::vector<StopPoint> points_;
   int next_id_ = 1;
 };
+
+/// A catchpoint on an event by its name; nothing with a sentence in `error`.
+std::optional<StopPoint> make_catch(std::string_view event, std::string& error);
 
 } // namespace pto::dbg

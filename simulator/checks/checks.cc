@@ -68,12 +68,8 @@ Checks::Checks(CheckSet set) : set_(set) {
 Checks::~Checks() = default;
 
 void Checks::attach(Launch& launch) {
-  attach(launch.observers());
-}
-
-void Checks::attach(ObserverList& list) {
   for (const auto& observer : observers_) {
-    list.attach(*observer);
+    launch.observers().attach(*observer);
   }
 }
 

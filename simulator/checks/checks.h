@@ -46,13 +46,13 @@ public:
 
   /// `launch` and this object must live until the run is over.
   void attach(Launch& launch);
-  /// The same to whoever passes a launch's events on.
-  void attach(ObserverList& list);
   /// Adds what the run itself stopped for: a fault is a finding of kind mem, a deadlock of kind
   /// sync. Call it once with the result of the run.
   void add_result(const Launch& launch, const RunResult& result);
 
   const Findings& findings() const { return findings_; }
+  /// One a check, for whoever passes a launch's events on.
+  const std::vector<std::unique_ptr<Observer>>& observers() const { return observers_; }
 
 private:
   CheckSet set_;

@@ -1,0 +1,360 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lines in, results out: dispatch, sessions, command lists, scripts.
+#include "debugger/debugger.h"
+
+#include "debugger/command.h"
+#include "isa/error.h"
+#include "isa/file_io.h"
+
+#include <algorithm>
+
+namespace pto::dbg {
+
+Debugger::Debugger(TargetOptions target) : target_(std::move(target)) {}
+Debugger::~Debugger() = default;
+
+// ---------------------------------------------------------------- results
+
+bool Debugger::fail_text(const std::string& message) {
+  result_.is_good = false;
+  result_.error += message;
+  if (!result_.error.ends_with('\n')) {
+    result_.error += '\n';
+  }
+  return false;
+}
+
+bool Debugger::fail_with(const isa::Diagnostics& diags) {
+  std::string text = isa::render(diags);
+  constexpr std::string_view kPrefix = "error: ";
+  if (text.starts_with(kPrefix)) { // without a place
+    text.erase(0, kPrefix.size());
+  }
+  return fail_text(text);
+}
+
+Session* Debugger::need_session() {
+  if (!session_) {
+    fail("no kernel is running; 'run' or 'start' launches one");
+  }
+  return session_.get();
+}
+
+const sim::BlockRun* Debugger::need_block() {
+  Session* session = need_session();
+  if (session == nullptr) {
+    return nullptr;
+  }
+  const sim::BlockRun* run = session->focused_block();
+  if (run == nullptr) {
+    const bool is_waiting = session->phase(session->focus().block) == BlockPhase::kWaiting;
+    fail("block {} has {}; 'info blocks' shows which are resident{}",
+         session->focus().block,
+         is_waiting ? "not started yet" : "ended",
+         is_waiting ? "" : ", 'reverse-step' goes back");
+  }
+  return run;
+}
+
+const sim::Program* Debugger::need_program() {
+  if (!program_) {
+    fail("no program is loaded; 'file NAME.pto' loads one");
+  }
+  return program_.get();
+}
+
+StopTable& Debugger::stops() {
+  return session_ ? session_->stops() : stops_;
+}
+
+bool Debugger::has_kernel_failed() const {
+  return session_ && (session_->fault().has_value() || !session_->findings().empty());
+}
+
+bool Debugger::is_alive() const {
+  return session_ && !session_->is_over();
+}
+
+void Debugger::interrupt() {
+  if (Session* session = running_.load()) {
+    session->interrupt();
+  }
+}
+
+bool Debugger::evaluate(std::string_view text, Evaluated& value) {
+  Session* session = need_session();
+  if (session == nullptr) {
+    return false;
+  }
+  std::string error;
+  const auto expression = Expression::parse(trim(text), session->program(), error);
+  if (!expression) {
+    return fail_text(error);
+  }
+  EvalContext context = session->context();
+  context.history = values_;
+  std::optional<Evaluated> result = expression->evaluate(context, error);
+  if (!result) {
+    return fail_text(error);
+  }
+  value = std::move(*result);
+  return true;
+}
+
+const std::vector<std::string>* Debugger::source_lines(const std::string& file) {
+  const auto known = sources_.find(file);
+  if (known != sources_.end()) {
+    return known->second.empty() ? nullptr : &known->second;
+  }
+  std::vector<std::string>& lines = sources_[file];
+  std::string error;
+  const std::optional<std::vector<std::byte>> bytes = isa::read_file(file, error);
+  if (!bytes) {
+    return nullptr;
+  }
+  std::string line;
+  for (const std::byte byte : *bytes) {
+    const char c = static_cast<char>(byte);
+    if (c == '\n') {
+      lines.push_back(std::exchange(line, {}));
+    } else if (c != '\r') {
+      line += c == '\t' || static_cast<unsigned char>(c) >= 32 ? c : '?';
+    }
+  }
+  if (!line.empty()) {
+    lines.push_back(line);
+  }
+  return lines.empty() ? nullptr : &lines;
+}
+
+// ---------------------------------------------------------------- sessions
+
+CommandResult Debugger::open() {
+  result_ = {};
+  if (!target_.file.empty()) {
+    (void)load();
+  }
+  return std::move(result_);
+}
+
+bool Debugger::load() {
+  isa::Diagnostics diags;
+  std::shared_ptr<const sim::Program> program = load_kernel(target_, diags);
+  if (!program) {
+    return fail_with(diags);
+  }
+  kill();
+  program_ = std::move(program);
+  sources_.clear();
+  values_.clear();
+  list_line = 0;
+  // Stop points mean the same places in the new program, where it has them.
+  std::vector<int> lost;
+  for (StopPoint& point : stops_.all()) {
+    std::string error;
+    if (point.kind == StopKind::kBreak) {
+      const auto pcs = find_location(*program_, point.text, std::nullopt, error);
+      if (!pcs) {
+        lost.push_back(point.id);
+        print("{} is deleted: {}\n", point.id, error);
+        continue;
+      }
+      point.pcs = *pcs;
+    } else if (point.kind == StopKind::kWatch) {
+      lost.push_back(point.id);
+      print("Watchpoint {} is deleted: the program was loaded anew.\n", point.id);
+      continue;
+    }
+    if (!point.condition_text.empty()) {
+      point.condition = Expression::parse(point.condition_text, *program_, error);
+      if (!point.condition) {
+        lost.push_back(point.id);
+        print("{} is deleted: {}\n", point.id, error);
+      }
+    }
+  }
+  for (const int id : lost) {
+    stops_.erase(id);
+  }
+  return true;
+}
+
+bool Debugger::launch() {
+  if (need_program() == nullptr) {
+    return false;
+  }
+  isa::Diagnostics diags;
+  std::optional<Target> target;
+  try {
+    target = make_target(target_, *program_, diags);
+    if (!target) {
+      return fail_with(diags);
+    }
+    kill();
+    SessionOptions options;
+    options.mode = settings_.is_lockstep ? RunMode::kLockstep : RunMode::kTimed;
+    options.checks = target_.checks;
+    options.history_bytes = settings_.history_mb << 20;
+    options.max_insns = settings_.max_insns;
+    options.max_cycles = settings_.max_cycles;
+    machine_ = std::make_unique<Target>(std::move(*target));
+    StopTable stops = stops_;
+    session_ = std::make_unique<Session>(
+        *machine_->machine, program_, machine_->config, std::move(options), nullptr, stops);
+    running_ = session_.get();
+  } catch (const Error& error) {
+    session_.reset();
+    machine_.reset();
+    running_ = nullptr;
+    return fail_text(error.what());
+  }
+  checkpoints_.clear();
+  list_line = 0;
+  return true;
+}
+
+void Debugger::kill() {
+  running_ = nullptr;
+  if (session_) {
+    stops_ = session_->release_stops();
+  }
+  session_.reset();
+  machine_.reset();
+}
+
+// ---------------------------------------------------------------- lines
+
+CommandResult Debugger::execute(std::string_view line) {
+  result_ = {};
+  line = trim(line);
+  if (!commands_for_.empty()) {
+    (void)collect(line);
+    return std::move(result_);
+  }
+  if (line.empty() || line[0] == '#') {
+    return std::move(result_);
+  }
+  repeat_.clear();
+  running_ = session_.get();
+  (void)dispatch(line);
+  running_ = nullptr; // Ctrl-C at a prompt stops nothing later on
+  return std::move(result_);
+}
+
+bool Debugger::dispatch(std::string_view line) {
+  constexpr int kMaxDepth = 32;
+  if (depth_ >= kMaxDepth) {
+    return fail("scripts and command lists are nested {} deep; that is too deep", kMaxDepth);
+  }
+  const std::string translated = translate(line);
+  std::string error;
+  const FoundCommand found = find_command(translated, error);
+  if (found.command == nullptr) {
+    return fail_text(error);
+  }
+  if (found.command->usage == found.command->name && !found.arguments.empty()) {
+    return fail("'{}' takes no arguments, but '{}' follows; 'help {}' explains it",
+                found.command->name,
+                found.arguments,
+                found.command->name);
+  }
+  ++depth_;
+  bool is_good = false;
+  try {
+    is_good = found.command->run(*this, found.arguments);
+  } catch (const Error& problem) {
+    is_good = fail_text(problem.what());
+  }
+  --depth_;
+  if (found.command->repeats && repeat_.empty() && depth_ == 0) {
+    repeat_ = line;
+  }
+  return is_good;
+}
+
+bool Debugger::collect(std::string_view line) {
+  if (line != "end") {
+    collected_.emplace_back(line);
+    return true;
+  }
+  for (const int id : commands_for_) {
+    if (StopPoint* point = stops().find(id)) {
+      point->commands = collected_;
+    }
+  }
+  commands_for_.clear();
+  collected_.clear();
+  return true;
+}
+
+bool Debugger::run_script(const std::string& path) {
+  std::string error;
+  const std::optional<std::vector<std::byte>> bytes = isa::read_file(path, error);
+  if (!bytes) {
+    return fail_text(error);
+  }
+  std::string text(reinterpret_cast<const char*>(bytes->data()), bytes->size());
+  uint64_t number = 0;
+  std::string_view rest = text;
+  while (!rest.empty() && !result_.is_quit) {
+    const size_t end = rest.find('\n');
+    const std::string_view line = trim(rest.substr(0, end));
+    rest = end == std::string_view::npos ? std::string_view() : rest.substr(end + 1);
+    ++number;
+    if (!commands_for_.empty()) {
+      (void)collect(line);
+      continue;
+    }
+    if (line.empty() || line[0] == '#') {
+      continue;
+    }
+    if (!dispatch(line)) {
+      return fail("{}:{}: the script ends here", path, number);
+    }
+  }
+  if (!commands_for_.empty()) {
+    commands_for_.clear();
+    collected_.clear();
+    return fail("{}: 'end' is missing after 'commands'", path);
+  }
+  return true;
+}
+
+bool Debugger::report(const StopEvent& stop) {
+  list_line = 0;
+  print("{}", describe_trace(*session_, settings_.lanes_shown));
+  print("{}", describe_stop(*session_, stop));
+  result_.data["stop"] = stop_json(*session_, stop);
+  for (const Display& display : displays_) {
+    if (display.is_enabled) {
+      Evaluated value;
+      const std::string kept = result_.error;
+      const bool was_good = result_.is_good;
+      if (evaluate(display.text, value)) {
+        print("{}: {} = {}\n",
+              display.id,
+              display.text,
+              format_evaluated(
+                  value, display.format.size() > 1 ? display.format[1] : '\0', settings_.elements));
+      } else {
+        print("{}: {} = <{}>\n", display.id, display.text, trim(result_.error));
+        result_.error = kept;
+        result_.is_good = was_good;
+      }
+    }
+  }
+  std::vector<std::string> commands;
+  for (const int id : stop.ids) {
+    if (const StopPoint* point = session_->stops().find(id)) {
+      commands.insert(commands.end(), point->commands.begin(), point->commands.end());
+    }
+  }
+  for (const std::string& command : commands) {
+    if (!dispatch(command) || result_.is_quit || !session_) {
+      break;
+    }
+  }
+  return result_.is_good;
+}
+
+} // namespace pto::dbg

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// Programs, profiles and arguments for the debugger, read as ptosim reads them.
+#include "debugger/target.h"
+
+#include "assembler/assemble.h"
+#include "isa/machine.h"
+#include "simulator/launch_setup.h"
+
+#include <fmt/format.h>
+
+namespace pto::dbg {
+
+std::shared_ptr<const sim::Program> load_kernel(const TargetOptions& options,
+                                                isa::Diagnostics& diags) {
+  as::AssembleOptions assemble;
+  assemble.run_lints = false; // ptoas gives the warnings
+  assemble.preprocess.include_dirs = options.include_dirs;
+  assemble.preprocess.defines = options.defines;
+  std::optional<isa::Object> object = as::load_program(options.file, assemble, diags);
+  if (!object) {
+    return nullptr;
+  }
+  std::string error;
+  auto program = sim::Program::find(
+      std::make_shared<const isa::Object>(std::move(*object)), options.kernel, error);
+  if (!program) {
+    diags.error({}, error);
+  }
+  return program;
+}
+
+std::optional<Target>
+make_target(const TargetOptions& options, const sim::Program& program, isa::Diagnostics& diags) {
+  const std::string& named = program.object().machine;
+  const std::string name = !options.profile.empty() ? options.profile
+                           : named.empty()          ? "reference"
+                                                    : named;
+  isa::ProfileIssues issues;
+  std::optional<isa::MachineProfile> profile = isa::load_machine(name, issues);
+  for (const std::string& assignment : options.overrides) {
+    if (profile) {
+      static_cast<void>(isa::apply_override(*profile, assignment, issues));
+    }
+  }
+  for (const isa::ProfileIssue& issue : issues) {
+    std::string text = issue.to_string();
+    constexpr std::string_view kPrefix = "error: ";
+    if (text.starts_with(kPrefix)) {
+      text.erase(0, kPrefix.size());
+    }
+    diags.error({}, text);
+  }
+  const sim::BoundArguments bound = sim::bind_arguments(options.args, program.kernel(), diags);
+  if (!profile || !issues.empty() || bound.status != sim::ArgumentStatus::kGood) {
+    return std::nullopt;
+  }
+  Target target;
+  target.machine = std::make_unique<sim::Machine>(std::move(*profile));
+  target.config.grid = options.grid;
+  target.config.block = options.block;
+  target.config.args = sim::place_arguments(bound.arguments, target.machine->hbm);
+  target.config.dynamic_l1_bytes = options.dynamic_l1_bytes;
+  return target;
+}
+
+} // namespace pto::dbg
