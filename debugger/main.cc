@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // ptodbg: steps through a kernel, forwards and backwards.
+#include "debugger/dap/server.h"
 #include "debugger/repl.h"
 #include "isa/error.h"
 #include "simulator/launch_setup.h"
@@ -11,6 +12,7 @@
 #include <cstdlib>
 #include <exception>
 #include <new>
+#include <unistd.h>
 
 namespace {
 
@@ -37,6 +39,7 @@ struct Options {
   std::vector<std::string> commands;
   bool has_no_init = false;
   bool is_lockstep = false;
+  bool is_dap = false;
   uint64_t history_mb = 512;
 };
 
@@ -71,6 +74,10 @@ void declare(CLI::App& app, Options& options) {
   add_list("-D", options.target.defines, "Define a constant for the assembler", "NAME[=VALUE]");
   add_list("-x", options.scripts, "Run the commands in a file", "FILE");
   add_list("--ex", options.commands, "Run a command (also -ex)", "COMMAND");
+  app.add_flag("--dap",
+               options.is_dap,
+               "Serve an editor: the Debug Adapter Protocol on stdin and stdout (see docs/dap.md)")
+      ->excludes("file");
   app.add_flag("--batch", options.repl.is_batch, "End after -x and -ex, or their first failure");
   app.add_flag("--nx", options.has_no_init, "Do not run ~/.ptodbginit (also -nx)");
   app.add_flag("--json", options.repl.is_json, "One JSON object for each command");
@@ -142,6 +149,9 @@ int run(int argc, char** argv) {
     fmt::print(stderr, "ptodbg: error: {}\n", error.what());
     fmt::print(stderr, "Run ptodbg --help for the options.\n");
     return 2;
+  }
+  if (options.is_dap) {
+    return dbg::serve_dap(STDIN_FILENO, STDOUT_FILENO);
   }
   dbg::Debugger debugger(options.target);
   debugger.settings().is_lockstep = options.is_lockstep;
