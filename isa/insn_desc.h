@@ -190,6 +190,14 @@ inline constexpr Flags kCacheControl = 1 << 18; // PREFETCH, INVAL: no data move
 /// Executes one insn for all lanes of the context.
 using ExecFn = Outcome (*)(ExecContext&, const Insn&);
 
+struct LinearSources;
+struct LinearValue;
+/// What the insn makes of sources that are linear in the lane number; isa/linear.h.
+using LinearFn = bool (*)(ExecContext& ctx,
+                          const Insn& insn,
+                          const LinearSources& sources,
+                          LinearValue& result);
+
 /// Constraints that columns cannot say (ATOM.cas needs two sources, ...). Called after operands
 /// match a form. Empty if fine, else a message that says what is wrong and what is expected.
 using CheckFn = std::string_view (*)(const Insn&);
@@ -208,6 +216,7 @@ struct InsnDesc {
   std::string_view latency; // key in the machine profile's latency table
   CheckFn check = nullptr;
   ExecFn exec = nullptr;
+  LinearFn linear = nullptr; // null: lanes are always computed
   std::string_view npu;     // NPU backend's spelling (runtime/npu/lowering.h); empty: no lowering
   std::string_view summary; // one sentence
   std::string_view formula; // for the reference manual

@@ -10,6 +10,8 @@
 #include "isa/float32.h"
 
 #include <algorithm>
+#include <numeric>
+#include <utility>
 #include <vector>
 
 #if defined(__x86_64__) && defined(__GNUC__)
@@ -54,29 +56,38 @@ constexpr int kPanelColumns = 16;
   return _mm256_blendv_ps(x, nan, _mm256_cmp_ps(x, x, _CMP_UNORD_Q));
 }
 
-// kRows by 16 of C; `b` are rows of 16, `ldb` apart.
+// A row of C for each of kRow, 16 columns; `b` are rows of 16, `ldb` apart. Sums are indexed by
+// constants only, so that they stay in registers.
+template <int... kRow>
+[[gnu::target("avx2,fma")]] void multiply_panel(std::integer_sequence<int, kRow...> /*rows*/,
+                                                float* c,
+                                                const float* a,
+                                                const float* b,
+                                                uint64_t ldb,
+                                                const MmaShape& s) {
+  const uint64_t ldc = s.ldc;
+  const uint64_t lda = s.lda;
+  const float* end = a + s.k;
+  __m256 low[] = {_mm256_loadu_ps(c + kRow * ldc)...};
+  __m256 high[] = {_mm256_loadu_ps(c + kRow * ldc + 8)...};
+  __m256 left;
+  for (; a != end; ++a, b += ldb) {
+    const __m256 b_low = _mm256_loadu_ps(b);
+    const __m256 b_high = _mm256_loadu_ps(b + 8);
+    ((left = _mm256_broadcast_ss(a + kRow * lda),
+      low[kRow] = _mm256_fmadd_ps(left, b_low, low[kRow]),
+      high[kRow] = _mm256_fmadd_ps(left, b_high, high[kRow])),
+     ...);
+  }
+  ((_mm256_storeu_ps(c + kRow * ldc, canonical_of(low[kRow])),
+    _mm256_storeu_ps(c + kRow * ldc + 8, canonical_of(high[kRow]))),
+   ...);
+}
+
 template <int kRows>
 [[gnu::target("avx2,fma")]] void
-multiply_panel(float* c, const float* a, const float* b, uint64_t ldb, const MmaShape& s) {
-  __m256 low[kRows];
-  __m256 high[kRows];
-  for (int i = 0; i < kRows; ++i) {
-    low[i] = _mm256_loadu_ps(c + static_cast<uint64_t>(i) * s.ldc);
-    high[i] = _mm256_loadu_ps(c + static_cast<uint64_t>(i) * s.ldc + 8);
-  }
-  for (uint64_t k = 0; k < s.k; ++k) {
-    const __m256 b_low = _mm256_loadu_ps(b + k * ldb);
-    const __m256 b_high = _mm256_loadu_ps(b + k * ldb + 8);
-    for (int i = 0; i < kRows; ++i) {
-      const __m256 left = _mm256_broadcast_ss(a + static_cast<uint64_t>(i) * s.lda + k);
-      low[i] = _mm256_fmadd_ps(left, b_low, low[i]);
-      high[i] = _mm256_fmadd_ps(left, b_high, high[i]);
-    }
-  }
-  for (int i = 0; i < kRows; ++i) {
-    _mm256_storeu_ps(c + static_cast<uint64_t>(i) * s.ldc, canonical_of(low[i]));
-    _mm256_storeu_ps(c + static_cast<uint64_t>(i) * s.ldc + 8, canonical_of(high[i]));
-  }
+multiply_rows(float* c, const float* a, const float* b, uint64_t ldb, const MmaShape& s) {
+  multiply_panel(std::make_integer_sequence<int, kRows>{}, c, a, b, ldb, s);
 }
 
 // kRows by up to 8 of C, `width` columns.
@@ -103,12 +114,12 @@ multiply_edge(float* c, const float* a, const float* b, int width, const MmaShap
 
 using Panel = void (*)(float*, const float*, const float*, uint64_t, const MmaShape&);
 using Edge = void (*)(float*, const float*, const float*, int, const MmaShape&);
-constexpr Panel kPanels[] = {&multiply_panel<1>,
-                             &multiply_panel<2>,
-                             &multiply_panel<3>,
-                             &multiply_panel<4>,
-                             &multiply_panel<5>,
-                             &multiply_panel<6>};
+constexpr Panel kPanels[] = {&multiply_rows<1>,
+                             &multiply_rows<2>,
+                             &multiply_rows<3>,
+                             &multiply_rows<4>,
+                             &multiply_rows<5>,
+                             &multiply_rows<6>};
 constexpr Edge kEdges[] = {&multiply_edge<1>,
                            &multiply_edge<2>,
                            &multiply_edge<3>,
@@ -116,17 +127,37 @@ constexpr Edge kEdges[] = {&multiply_edge<1>,
                            &multiply_edge<5>,
                            &multiply_edge<6>};
 
+/// True if k rows of a panel, `ldb` floats apart, stay in a first-level cache of 64 sets with room
+/// for the rest: then a copy of the panel is not worth its time.
+bool panel_fits_cache(uint64_t k, uint64_t ldb) {
+  constexpr uint64_t kLineFloats = 16;
+  constexpr uint64_t kSets = 64;
+  constexpr uint64_t kWaysForPanel = 4;
+  if (ldb % kLineFloats != 0) {
+    return k <= kSets * kWaysForPanel / 2; // rows spread over the sets, and over two lines each
+  }
+  const uint64_t sets = kSets / std::gcd(kSets, ldb / kLineFloats);
+  return k <= sets * kWaysForPanel;
+}
+
+[[gnu::target("avx2,fma")]] void
+pack_panel(float* packed, const float* b, uint64_t ldb, uint64_t k) {
+  for (uint64_t i = 0; i < k; ++i) {
+    _mm256_storeu_ps(packed + i * kPanelColumns, _mm256_loadu_ps(b + i * ldb));
+    _mm256_storeu_ps(packed + i * kPanelColumns + 8, _mm256_loadu_ps(b + i * ldb + 8));
+  }
+}
+
 void multiply_with_fma(float* c, const float* a, const float* b, const MmaShape& s) {
   constexpr uint64_t kWorthPacking = 2 * kPanelRows; // rows of C that share a panel of B
-  std::vector<float> packed(s.m >= kWorthPacking ? s.k * kPanelColumns : 0);
+  const bool packs = s.m >= kWorthPacking && !panel_fits_cache(s.k, s.ldb);
+  std::vector<float> packed(packs ? s.k * kPanelColumns : 0);
   uint64_t column = 0;
   for (; column + kPanelColumns <= s.n; column += kPanelColumns) {
     const float* panel = b + column;
     uint64_t panel_ld = s.ldb;
     if (!packed.empty()) {
-      for (uint64_t k = 0; k < s.k; ++k) {
-        std::copy_n(b + k * s.ldb + column, kPanelColumns, packed.data() + k * kPanelColumns);
-      }
+      pack_panel(packed.data(), b + column, s.ldb, s.k);
       panel = packed.data();
       panel_ld = kPanelColumns;
     }

@@ -103,12 +103,26 @@ uint32_t BlockRun::next_exec_mask(uint32_t warp) const {
   return state_.masks[warp] & (guard.negated ? ~word : word);
 }
 
+const BlockState& BlockRun::state() const {
+  context_->settle_all_linear();
+  return state_;
+}
+
 uint32_t BlockRun::reg32(unsigned index, uint32_t lane) const {
+  context_->settle_all_linear();
   const size_t at = size_t{index} * launch_.image().padded_lanes + lane;
   return at < state_.reg32.size() ? state_.reg32[at] : 0;
 }
 
+const uint32_t* BlockRun::reg32_of_warp(unsigned index, uint32_t warp) const {
+  PTO_CHECK(index < launch_.program().reg32_limit());
+  context_->settle_all_linear();
+  return state_.reg32.data() + size_t{index} * launch_.image().padded_lanes +
+         size_t{warp} * isa::kWarpLanes;
+}
+
 uint64_t BlockRun::reg64(unsigned index, uint32_t lane) const {
+  context_->settle_all_linear();
   const size_t at = size_t{index} * launch_.image().padded_lanes + lane;
   return at < state_.reg64.size() ? state_.reg64[at] : 0;
 }

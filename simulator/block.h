@@ -141,6 +141,8 @@ public:
   /// `lane` counts within the block. Registers that the kernel does not use read 0.
   uint32_t reg32(unsigned index, uint32_t lane) const;
   uint64_t reg64(unsigned index, uint32_t lane) const;
+  /// The 32 lanes of a warp, of a register that the kernel uses.
+  const uint32_t* reg32_of_warp(unsigned index, uint32_t warp) const;
   bool pred(unsigned index, uint32_t lane) const;
   void set_reg32(unsigned index, uint32_t lane, uint32_t value);
   void set_reg64(unsigned index, uint32_t lane, uint64_t value);
@@ -180,7 +182,7 @@ public:
   bool was_stopped_by_gate() const;
 
   // ------------------------------------------------ snapshots
-  const BlockState& state() const { return state_; }
+  const BlockState& state() const;
   /// Puts back a state of a block of this launch; clears a fault.
   void restore(const BlockState& state);
 

@@ -34,6 +34,8 @@ void BlockContext::rebind() {
   span_issued_ = 0;
   last_allocation_ = nullptr;
   run_.launch_.observers().refresh_interests();
+  linear_ = {};
+  uniform_ = {};
 }
 
 void BlockContext::bind_span(uint32_t first, uint32_t count) {
@@ -131,6 +133,7 @@ BlockStop BlockContext::run(uint64_t budget) {
   const uint64_t begin = state_.counts.warp_insns;
   const uint64_t end = budget > UINT64_MAX - begin ? UINT64_MAX : begin + budget;
   const bool is_observed = observers().wants_insns();
+  uses_linear_ = observers().empty() && image_.data_caches == nullptr;
   while (true) {
     if (run_.fault_.has_value() || gate_stopped_) {
       return BlockStop::kFault;
@@ -168,19 +171,25 @@ bool BlockContext::set_active() {
     const uint32_t flip = guard.negated ? ~0u : 0u;
     uint32_t all = ~0u;
     uint32_t any = 0;
-    uint32_t lanes = 0;
     for (uint32_t i = 0; i < count_; ++i) {
       const uint32_t word = masks_[i] & (pred[i] ^ flip);
       guarded_[i] = word;
       all &= word;
       any |= word;
-      lanes += static_cast<uint32_t>(std::popcount(word));
+    }
+    if (any == 0) {
+      return false;
     }
     active_ = guarded_.data();
     all_active_ = all == ~0u;
-    state_.counts.lane_insns += lanes;
-    if (any == 0) {
-      return false;
+    if (all_active_) {
+      state_.counts.lane_insns += lanes_;
+    } else { // counting bits is a call on hosts of the baseline
+      uint32_t lanes = 0;
+      for (uint32_t i = 0; i < count_; ++i) {
+        lanes += static_cast<uint32_t>(std::popcount(guarded_[i]));
+      }
+      state_.counts.lane_insns += lanes;
     }
   } else {
     active_ = masks_;
@@ -197,7 +206,57 @@ isa::Outcome BlockContext::execute() {
   return set_active() ? insn_->exec(*this, insn_->insn) : isa::Outcome::kNext;
 }
 
+isa::Outcome BlockContext::execute_span() {
+  if (!uses_linear_) {
+    return execute();
+  }
+  const ProgramInsn& insn = *insn_;
+  state_.counts.warp_insns += span_warps_;
+  ++span_issued_;
+  if (!set_active()) {
+    return isa::Outcome::kNext;
+  }
+  if (insn.may_be_linear && all_active_ && insn.reads.is_within(linear_) && execute_linear()) {
+    return isa::Outcome::kNext;
+  }
+  if (!has_linear()) {
+    const isa::Outcome outcome = insn.exec(*this, insn.insn);
+    if (loaded_count_ != 0) {
+      keep_loaded();
+    }
+    return outcome;
+  }
+  settle(insn.lane_reads);
+  if (!all_active_) {
+    settle(insn.writes);
+  }
+  const isa::Outcome outcome = insn.exec(*this, insn.insn);
+  if (outcome == isa::Outcome::kNext) {
+    forget_linear(insn.writes);
+  }
+  if (loaded_count_ != 0) {
+    keep_loaded();
+  }
+  return outcome;
+}
+
+void BlockContext::keep_loaded() {
+  const isa::Operand& dst = insn_->insn.operand(0);
+  for (unsigned j = 0; j < loaded_count_; ++j) {
+    const isa::LinearValue value = isa::LinearValue::uniform(loaded_[j]);
+    if (dst.kind == isa::OperandKind::kReg64) {
+      set_linear64(dst.index + j, value);
+    } else {
+      set_linear32(dst.index + j, value);
+    }
+  }
+  loaded_count_ = 0;
+}
+
 void BlockContext::flush() {
+  if (run_.live_warps_ != 0) { // whoever looks at a block that has ended settles it (BlockRun)
+    settle_all_linear();
+  }
   for (uint32_t i = 0; i < count_; ++i) {
     WarpState& warp = state_.warps[first_ + i];
     if (!pcs_written_ && masks_[i] != 0) {
@@ -277,7 +336,7 @@ void BlockContext::run_span(uint64_t end) {
   while (true) {
     insn_ = insns_ + pc_;
     const uint32_t issued_pc = pc_;
-    const isa::Outcome outcome = execute();
+    const isa::Outcome outcome = execute_span();
     if (outcome == isa::Outcome::kNext) {
       ++pc_;
     } else if (outcome != isa::Outcome::kControl) {

@@ -6,6 +6,8 @@
 #pragma once
 
 #include "isa/exec_context.h"
+#include "isa/lane_ops.h"
+#include "isa/linear.h"
 #include "simulator/block.h"
 #include "simulator/issue_record.h"
 #include "simulator/launch.h"
@@ -97,6 +99,9 @@ private:
   /// Executes insn_ at pc_ for the span; guard and scope applied. False: nothing to execute.
   bool set_active();
   isa::Outcome execute();
+  /// The same where registers may be linear.
+  isa::Outcome execute_span();
+  void keep_loaded();
   const IssueRecord& execute_recorded(uint32_t warp);
   /// Writes pc_ and the issue counts back to the warps.
   void flush();
@@ -107,6 +112,33 @@ private:
   void plan_meeting(uint32_t join_pc);
   bool at_meeting() const;
 
+  // ------------------------------------------------ linear registers (block_linear.cc)
+  bool has_linear() const { return (linear_.reg32[0] | linear_.reg32[1] | linear_.reg64) != 0; }
+  void set_linear32(unsigned index, const isa::LinearValue& value);
+  void set_linear64(unsigned index, const isa::LinearValue& value);
+  void forget_linear(const ResourceSet& set) {
+    linear_.reg32[0] &= ~set.reg32[0];
+    linear_.reg32[1] &= ~set.reg32[1];
+    linear_.reg64 &= ~set.reg64;
+    uniform_.reg32[0] &= linear_.reg32[0];
+    uniform_.reg32[1] &= linear_.reg32[1];
+    uniform_.reg64 &= linear_.reg64;
+  }
+  /// Writes the lanes of those of the set that are linear.
+  void settle(const ResourceSet& set) {
+    if (((set.reg32[0] & linear_.reg32[0]) | (set.reg32[1] & linear_.reg32[1]) |
+         (set.reg64 & linear_.reg64)) != 0) {
+      settle_linear(set);
+    }
+  }
+  void settle_linear(const ResourceSet& set);
+  void settle_all_linear();
+  /// Executes insn_, whose source registers are all linear, without its lanes. False: not possible.
+  bool execute_linear();
+  bool execute_once();
+  bool linear_source(const isa::Operand& operand, isa::LinearValue& value) const;
+  bool linear_special(isa::Special special, isa::LinearValue& value) const;
+
   // ------------------------------------------------ control (block_control.cc)
   /// Drops parts of the warp that are empty or have reached their join.
   void settle(uint32_t warp);
@@ -114,6 +146,8 @@ private:
   void push_part(uint32_t warp, uint32_t pc, uint32_t join_pc, uint32_t mask, bool is_call_base);
   void split(uint32_t warp, uint32_t taken, uint32_t target_pc);
   void finish_warp(uint32_t warp);
+  /// EXIT of all lanes of the span's warps, none diverged. False: go on warp by warp.
+  bool end_together();
   void release_barrier_if_full();
   bool is_barrier_full(uint32_t& id) const;
   isa::Outcome wait(int event);
@@ -137,6 +171,9 @@ private:
     uint64_t origin = 0;        // addresses_[i] - origin is the offset from host
     bool is_scattered = false;  // over several allocations: pointers_[i]
     uint64_t first_address = 0; // of lane 0 where contiguous
+    bool is_linear = false;     // lane i of warp w at host + i * lane_step + w * warp_step
+    int64_t lane_step = 0;
+    int64_t warp_step = 0;
   };
   bool resolve(const isa::Operand& mem, AddressForm& form);
   void fill_addresses(const AddressForm& form);
@@ -146,6 +183,14 @@ private:
                   bool reads,
                   bool writes,
                   Lanes& lanes);
+  /// All address registers are linear, and the whole span is in one allocation. False: do without.
+  bool plan_linear(const isa::Operand& operand,
+                   const AddressForm& form,
+                   uint32_t element_bytes,
+                   uint32_t count,
+                   bool reads,
+                   bool writes,
+                   Lanes& lanes);
   bool try_contiguous(const AddressForm& form,
                       isa::Space space,
                       uint32_t element_bytes,
@@ -182,6 +227,8 @@ private:
   void control_caches(isa::CacheOp op, const isa::Operand* mem);
   uint64_t l1_offset(const isa::Operand& operand, uint64_t& limit, bool& ok);
   void move_copy(const CopyRecord& copy);
+  /// A copy's data move when something waits for it: the host's cache fetches them meanwhile.
+  void prefetch_source(const CopyRecord& copy);
   isa::Outcome address_fault(isa::Space space, unsigned lane, uint32_t access_bytes);
 
   // ------------------------------------------------ faults and events
@@ -215,6 +262,15 @@ private:
   bool joins_differ_ = false;
   bool pcs_written_ = false;      // control flow has set WarpState::pc of the span
   std::vector<uint32_t> guarded_; // active words of a guarded insn
+
+  // Linear registers: which, and of these the uniform ones.
+  bool uses_linear_ = false;
+  ResourceSet linear_;
+  ResourceSet uniform_;
+  std::array<isa::LinearValue, isa::kReg32Count> linear32_{};
+  std::array<isa::LinearValue, isa::kReg64Count> linear64_{};
+  unsigned loaded_count_ = 0; // destinations of a load of one address in all lanes
+  std::array<uint64_t, 4> loaded_{};
 
   // Recording.
   bool is_recording_ = false;

@@ -206,9 +206,40 @@ Outcome BlockContext::ret() {
   return Outcome::kControl;
 }
 
+bool BlockContext::end_together() {
+  if (!observers().empty()) {
+    return false;
+  }
+  for (uint32_t i = 0; i < count_; ++i) {
+    if (active_[i] != masks_[i] || !state_.warps[first_ + i].stack.empty()) {
+      return false;
+    }
+  }
+  uint32_t ended = 0;
+  for (uint32_t i = 0; i < count_; ++i) {
+    if (masks_[i] == 0) {
+      continue;
+    }
+    WarpState& warp = state_.warps[first_ + i];
+    state_.exited[first_ + i] |= masks_[i];
+    masks_[i] = 0;
+    warp.status = WarpStatus::kDone;
+    warp.join_pc = isa::kNoReconvergence;
+    warp.is_call_base = false;
+    warp.call_depth = 0;
+    ++ended;
+  }
+  run_.live_warps_ -= ended;
+  release_barrier_if_full();
+  pcs_written_ = true;
+  return true;
+}
+
 Outcome BlockContext::exit_lanes() {
   if (is_recording_) {
     record_.exited_mask = active_[0];
+  } else if (end_together()) {
+    return Outcome::kControl;
   }
   for (uint32_t i = 0; i < count_; ++i) {
     const uint32_t w = first_ + i;

@@ -36,6 +36,29 @@ void store_block(uint8_t* __restrict host, const Value* __restrict src, unsigned
   }
 }
 
+/// One warp whose lanes are `step` bytes apart.
+template <class Element, class Value>
+void load_row(Value* to, const uint8_t* host, int64_t step, uint32_t active) {
+  if (active == ~0u && step == int64_t{sizeof(Element)}) {
+    load_block<Element>(to, host, isa::kWarpLanes);
+  } else if (active == ~0u && step == 0) {
+    std::fill_n(to, isa::kWarpLanes, load_element<Element, Value>(host));
+  } else {
+    for_each_lane(
+        &active, 1, [&](unsigned i) { to[i] = load_element<Element, Value>(host + i * step); });
+  }
+}
+
+template <class Element, class Value>
+void store_row(uint8_t* host, const Value* from, int64_t step, uint32_t active) {
+  if (active == ~0u && step == int64_t{sizeof(Element)}) {
+    store_block<Element>(host, from, isa::kWarpLanes);
+  } else {
+    for_each_lane(
+        &active, 1, [&](unsigned i) { store_element<Element>(host + i * step, from[i]); });
+  }
+}
+
 bool has_unit_stride(const uint32_t* index, unsigned lanes) {
   const uint32_t first = index[0];
   uint32_t differs = 0;
@@ -72,10 +95,15 @@ bool BlockContext::resolve(const isa::Operand& operand, AddressForm& form) {
     }
     form.base += tile.offset;
   } else if (mem.base == isa::BaseKind::kReg) {
-    form.is_uniform_base = false;
-    if (mem.space == Space::kHbm) {
+    if (mem.space == Space::kHbm && uniform_.has_reg64(mem.base_index)) {
+      form.base += linear64_[mem.base_index].base;
+    } else if (mem.space != Space::kHbm && uniform_.has_reg32(mem.base_index)) {
+      form.base += linear32_[mem.base_index].base;
+    } else if (mem.space == Space::kHbm) {
+      form.is_uniform_base = false;
       form.base64 = reg64(mem.base_index);
     } else {
+      form.is_uniform_base = false;
       form.base32 = reg32(mem.base_index);
     }
   }
@@ -155,6 +183,22 @@ bool BlockContext::plan_lanes(const isa::Operand& mem,
   const Space space = mem.mem().space;
   if (is_recording_) {
     record_access(mem, form, element_bytes, count, reads, writes);
+  }
+  const bool is_one_address = form.index == nullptr && form.is_uniform_base;
+  if (has_linear() || (is_one_address && uses_linear_ && !is_recording_)) {
+    if (plan_linear(mem, form, element_bytes, count, reads, writes, lanes)) {
+      return !gate_stopped_;
+    }
+    ResourceSet registers; // of the address
+    if (form.index != nullptr) {
+      registers.add_reg32(mem.mem().index_reg);
+    }
+    if (form.base64 != nullptr) {
+      registers.add_reg64(mem.mem().base_index);
+    } else if (form.base32 != nullptr) {
+      registers.add_reg32(mem.mem().base_index);
+    }
+    settle(registers);
   }
   if (count == 1 && form.is_uniform_base && form.index != nullptr &&
       (1u << form.scale_log2) == element_bytes &&
@@ -395,6 +439,10 @@ BlockContext::lane_host(const Lanes& lanes, unsigned lane, uint32_t element_byte
   if (lanes.is_contiguous) {
     return lanes.host + size_t{lane} * element_bytes;
   }
+  if (lanes.is_linear) {
+    return lanes.host + lane % isa::kWarpLanes * lanes.lane_step +
+           lane / isa::kWarpLanes * lanes.warp_step;
+  }
   return lanes.is_scattered ? pointers_[lane] : lanes.host + (addresses_[lane] - lanes.origin);
 }
 
@@ -445,6 +493,17 @@ BlockContext::load(const isa::Operand& mem, const isa::MemAccess& access, const 
         continue;
       }
       const size_t skip = j * sizeof(Element);
+      if (lanes.is_linear) {
+        if (lanes.lane_step == 0 && lanes.warp_step == 0 && all_active_ && uses_linear_) {
+          loaded_[loaded_count_++] = load_element<Element, Value>(lanes.host + skip);
+          continue;
+        }
+        for (unsigned w = 0; w < count_; ++w) {
+          const uint8_t* host = lanes.host + skip + w * lanes.warp_step;
+          load_row<Element>(to + w * isa::kWarpLanes, host, lanes.lane_step, active_[w]);
+        }
+        continue;
+      }
       if (lanes.is_scattered) {
         for_each_lane(active_, count_, [&](unsigned i) {
           to[i] = load_element<Element, Value>(pointers_[i] + skip);
@@ -503,6 +562,13 @@ Outcome BlockContext::store(const isa::Operand& mem,
         continue;
       }
       const size_t skip = j * sizeof(Element);
+      if (lanes.is_linear) {
+        for (unsigned w = 0; w < count_; ++w) {
+          uint8_t* host = lanes.host + skip + w * lanes.warp_step;
+          store_row<Element>(host, from + w * isa::kWarpLanes, lanes.lane_step, active_[w]);
+        }
+        continue;
+      }
       for_each_lane(active_, count_, [&](unsigned i) {
         store_element<Element>(lane_host(lanes, i, element_bytes) + skip, from[i]);
       });

@@ -219,8 +219,25 @@ Outcome BlockContext::start_copy(isa::CopyDirection direction,
                      [&](Observer& observer) { observer.copy_start(site(first_), copy); });
   if (run_.launch_.copy_policy() == CopyPolicy::kAtIssue) {
     complete_copy(state_.pending.size() - 1, false);
+  } else {
+    prefetch_source(copy);
   }
   return gate_stopped_ ? Outcome::kFault : Outcome::kNext;
+}
+
+void BlockContext::prefetch_source(const CopyRecord& copy) {
+  constexpr uint64_t kMostBytes = 64 * 1024; // what second-level caches hold beside other things
+  constexpr uint64_t kLineBytes = 64;
+  const isa::CopyShape& shape = copy.shape;
+  if (copy.direction != isa::CopyDirection::kHbmToL1 || copy.bytes() > kMostBytes) {
+    return;
+  }
+  for (uint32_t row = 0; row < shape.rows; ++row) {
+    const uint8_t* host = range_host(Space::kHbm, copy.hbm_row(row), shape.row_bytes);
+    for (uint64_t at = 0; host != nullptr && at < shape.row_bytes; at += kLineBytes) {
+      __builtin_prefetch(host + at, 0, 2);
+    }
+  }
 }
 
 void BlockContext::move_copy(const CopyRecord& copy) {

@@ -190,6 +190,9 @@ Fault BlockContext::make_fault(FaultKind kind, std::string message) const {
 
 Outcome BlockContext::raise(Fault fault) {
   if (!run_.fault_.has_value()) { // the first one counts
+    if (!is_recording_) {
+      settle_all_linear(); // observers may look at registers
+    }
     run_.fault_ = std::move(fault);
     observers().notify(kWantsFault,
                        [&](Observer& observer) { observer.fault(run_, *run_.fault_); });

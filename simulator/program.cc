@@ -73,6 +73,27 @@ void add_operand(ProgramInsn& decoded, unsigned i) {
   }
 }
 
+bool is_pure(const isa::Insn& insn) {
+  const isa::InsnDesc& row = *insn.desc;
+  constexpr isa::Flags kHarmless = isa::kDivides | isa::kSelects | isa::kTypesFirst;
+  if (row.scope != isa::Scope::kLane || (row.flags & ~kHarmless) != 0 ||
+      (row.unit != isa::Unit::kV && row.unit != isa::Unit::kX) || insn.operand_count < 2) {
+    return false;
+  }
+  for (unsigned i = 0; i < insn.operand_count; ++i) {
+    const isa::OperandKind kind = insn.operand(i).kind;
+    const bool is_register = kind == isa::OperandKind::kReg32 || kind == isa::OperandKind::kReg64;
+    const bool is_constant = kind == isa::OperandKind::kImm || kind == isa::OperandKind::kParam ||
+                             kind == isa::OperandKind::kSymbol;
+    const bool is_destination = isa::writes(isa::spec_of(insn, i).role);
+    if (is_destination != (i == 0) ||
+        !(is_register || (i == 0 ? kind == isa::OperandKind::kPred : is_constant))) {
+      return false;
+    }
+  }
+  return true;
+}
+
 } // namespace
 
 Program::Program(std::shared_ptr<const isa::Object> object, uint32_t kernel)
@@ -134,6 +155,8 @@ void Program::decode(uint32_t pc) {
   if (insn.guard.present) {
     decoded.reads.preds |= 1u << insn.guard.pred;
   }
+  decoded.is_pure = is_pure(insn);
+  decoded.may_be_linear = decoded.is_pure || insn.desc->linear != nullptr;
   for (unsigned i = 0; i < insn.operand_count; ++i) {
     add_operand(decoded, i);
     if (insn.desc->unit == isa::Unit::kC) {
@@ -156,6 +179,35 @@ void Program::decode(uint32_t pc) {
       }
     }
   }
+  find_lane_reads(decoded);
+}
+
+void Program::find_lane_reads(ProgramInsn& decoded) {
+  decoded.lane_reads = decoded.reads;
+  if (decoded.is_block_scoped) {
+    return;
+  }
+  ResourceSet addresses;
+  ResourceSet values;
+  for (unsigned i = 0; i < decoded.insn.operand_count; ++i) {
+    ProgramInsn alone;
+    alone.insn = decoded.insn;
+    add_operand(alone, i);
+    ResourceSet& set = decoded.insn.operand(i).kind == isa::OperandKind::kMem ? addresses : values;
+    set.reg32[0] |= alone.reads.reg32[0];
+    set.reg32[1] |= alone.reads.reg32[1];
+    set.reg64 |= alone.reads.reg64;
+  }
+  const auto kept = [](uint64_t reads, uint64_t address, uint64_t value, uint64_t writes) {
+    return reads & ~(address & ~value & ~writes);
+  };
+  const ResourceSet& writes = decoded.writes;
+  ResourceSet& set = decoded.lane_reads;
+  for (unsigned half = 0; half < 2; ++half) {
+    set.reg32[half] =
+        kept(set.reg32[half], addresses.reg32[half], values.reg32[half], writes.reg32[half]);
+  }
+  set.reg64 = kept(set.reg64, addresses.reg64, values.reg64, writes.reg64);
 }
 
 uint32_t Program::slot_for(isa::OperandKind kind, uint64_t value, bool wide) {

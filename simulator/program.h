@@ -34,6 +34,11 @@ struct ResourceSet {
   constexpr void add_reg64(unsigned i) { reg64 |= uint64_t{1} << i; }
   constexpr bool has_reg32(unsigned i) const { return ((reg32[i / 64] >> (i % 64)) & 1) != 0; }
   constexpr bool has_reg64(unsigned i) const { return ((reg64 >> i) & 1) != 0; }
+  /// Registers alone, predicates left out.
+  constexpr bool is_within(const ResourceSet& other) const {
+    return ((reg32[0] & ~other.reg32[0]) | (reg32[1] & ~other.reg32[1]) | (reg64 & ~other.reg64)) ==
+           0;
+  }
 };
 
 inline constexpr uint32_t kNoBroadcast = 0xffffffff;
@@ -53,10 +58,16 @@ struct ProgramInsn {
   uint32_t join_pc = isa::kNoReconvergence; // where lanes rejoin that this insn splits
   bool is_guarded = false;
   bool is_block_scoped = false;
-  bool writes_hbm = false;               // STORE, ATOM or copy to hbm
+  bool writes_hbm = false; // STORE, ATOM or copy to hbm
+  /// The destination, operand 0, depends on source registers alone, lane by lane.
+  bool is_pure = false;
+  /// May have a result that is linear in the lane (isa/linear.h).
+  bool may_be_linear = false;
   std::array<int8_t, 3> mnk{-1, -1, -1}; // operands with MMA's m, n, k
   ResourceSet reads;                     // guard, sources, address registers
   ResourceSet writes;                    // destinations
+  /// `reads` without the address registers of a lane's memory access, unless it overwrites them.
+  ResourceSet lane_reads;
   /// Broadcast slot of operand i that is a parameter or symbol, kNoBroadcast otherwise.
   std::array<uint32_t, isa::kMaxOperands> slots; // parallel to operands
 };
@@ -99,6 +110,7 @@ public:
 
 private:
   void decode(uint32_t pc);
+  static void find_lane_reads(ProgramInsn& decoded);
   uint32_t slot_for(isa::OperandKind kind, uint64_t value, bool wide);
   void survey();
 

@@ -4,6 +4,7 @@
 #include "isa/insns/families.h"
 #include "isa/insns/modifiers.h"
 #include "isa/lane_ops.h"
+#include "isa/linear.h"
 #include "isa/row_check.h"
 
 #include <limits>
@@ -117,6 +118,49 @@ Outcome exec_mad(ExecContext& ctx, const Insn& insn) {
   return map_as<kMadFn, uint32_t, uint32_t, uint32_t, uint32_t>(ctx, insn);
 }
 
+// ---------------------------------------------------------------- linear values
+
+bool linear_add(ExecContext& /*ctx*/, const Insn& insn, const LinearSources& x, LinearValue& d) {
+  d = x.at[1] + x.at[2];
+  return is_linear_type(insn.type);
+}
+bool linear_sub(ExecContext& /*ctx*/, const Insn& insn, const LinearSources& x, LinearValue& d) {
+  d = x.at[1] - x.at[2];
+  return is_linear_type(insn.type);
+}
+bool linear_product(const LinearValue& a, const LinearValue& b, LinearValue& d) {
+  d = a.is_uniform() ? b.scaled(a.base) : a.scaled(b.base);
+  return a.is_uniform() || b.is_uniform();
+}
+bool linear_mul(ExecContext& /*ctx*/, const Insn& insn, const LinearSources& x, LinearValue& d) {
+  return linear_product(x.at[1], x.at[2], d) && is_linear_type(insn.type);
+}
+bool linear_mad(ExecContext& /*ctx*/, const Insn& insn, const LinearSources& x, LinearValue& d) {
+  LinearValue product;
+  if (has_mod(insn, kWide, "wide")) {
+    // Widening needs the numbers, which a wrapping lane would not have.
+    const auto a = linear_range(x.at[1], x.warps, is_signed(insn.type));
+    const auto b = linear_range(x.at[2], x.warps, is_signed(insn.type));
+    if (!a || !b) {
+      return false;
+    }
+    const auto widened = [](const LinearRange& range) {
+      return LinearValue{static_cast<uint64_t>(range.base),
+                         static_cast<uint64_t>(range.lane_step),
+                         static_cast<uint64_t>(range.warp_step)};
+    };
+    if (!linear_product(widened(*a), widened(*b), product)) {
+      return false;
+    }
+  } else if (!linear_product(x.at[1], x.at[2], product)) {
+    return false;
+  }
+  d = product + x.at[3];
+  return true;
+}
+
+// ---------------------------------------------------------------- rows
+
 using Divisible =
     TypeList<Type::kU32, Type::kS32, Type::kU64, Type::kS64, Type::kF16, Type::kBF16, Type::kF32>;
 using Remaindered = TypeList<Type::kU32, Type::kS32, Type::kU64, Type::kS64>;
@@ -144,6 +188,7 @@ constexpr InsnDesc kRows[] = {
      .types = kNumbers,
      .latency = "ADD",
      .exec = lanes2<kAddFn, NumberTypes>,
+     .linear = linear_add,
      .npu = "{d} = pto::add<{type}>({a}, {b});",
      .summary = "Adds.",
      .formula = "d = a + b",
@@ -155,6 +200,7 @@ constexpr InsnDesc kRows[] = {
      .types = kNumbers,
      .latency = "SUB",
      .exec = lanes2<kSubFn, NumberTypes>,
+     .linear = linear_sub,
      .npu = "{d} = pto::sub<{type}>({a}, {b});",
      .summary = "Subtracts.",
      .formula = "d = a - b",
@@ -166,6 +212,7 @@ constexpr InsnDesc kRows[] = {
      .types = kNumbers,
      .latency = "MUL",
      .exec = lanes2<kMulFn, NumberTypes>,
+     .linear = linear_mul,
      .npu = "{d} = pto::mul<{type}>({a}, {b});",
      .summary = "Multiplies; of integers the low half.",
      .formula = "d = a * b",
@@ -188,6 +235,7 @@ constexpr InsnDesc kRows[] = {
      .mods = {&kWide},
      .latency = "MAD",
      .exec = exec_mad,
+     .linear = linear_mad,
      .npu = "{d} = pto::mad[_{width}]<{type}>({a}, {b}, {c});",
      .summary = "Multiplies and adds integers.",
      .formula = "d = a * b + c",

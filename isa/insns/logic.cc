@@ -2,6 +2,7 @@
 // Bits: AND OR XOR NOT SHL SHR POPC CLZ BREV PRMT.
 #include "isa/insns/families.h"
 #include "isa/lane_ops.h"
+#include "isa/linear.h"
 #include "isa/row_check.h"
 
 #include <bit>
@@ -91,6 +92,11 @@ constexpr OperandSpec count_operand() {
   return src("b", TypeRule::kU32);
 }
 
+bool linear_shl(ExecContext& /*ctx*/, const Insn& insn, const LinearSources& x, LinearValue& d) {
+  d = x.at[1].scaled(uint64_t{1} << (x.at[2].base % bits(insn.type)));
+  return x.at[2].is_uniform();
+}
+
 constexpr InsnDesc kRows[] = {
     {.mnemonic = "and",
      .opcode = 0x050,
@@ -138,6 +144,7 @@ constexpr InsnDesc kRows[] = {
      .types = kB32 | kB64,
      .latency = "SHL",
      .exec = exec_shift<kShlFn, BitTypes>,
+     .linear = linear_shl,
      .npu = "{d} = pto::shl<{type}>({a}, {b});",
      .summary = "Shifts to the left.",
      .formula = "d = a << (b mod width)",

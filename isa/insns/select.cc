@@ -4,6 +4,7 @@
 #include "isa/insns/families.h"
 #include "isa/insns/modifiers.h"
 #include "isa/lane_ops.h"
+#include "isa/linear.h"
 #include "isa/row_check.h"
 
 #include <cstring>
@@ -125,6 +126,54 @@ Outcome exec_cmp(ExecContext& ctx, const Insn& insn) {
   });
 }
 
+/// Whether `a op b` holds in every lane, in none, or (nullopt) one has to look.
+std::optional<bool> decide(unsigned op, const LinearRange& a, const LinearRange& b) {
+  const bool below = a.highest < b.lowest;
+  const bool above = a.lowest > b.highest;
+  const bool apart = below || above;
+  const bool same = a.lowest == a.highest && b.lowest == b.highest && a.lowest == b.lowest;
+  const bool at_most = a.highest <= b.lowest;
+  const bool at_least = a.lowest >= b.highest;
+  struct Answer {
+    bool always, never;
+  };
+  const std::array<Answer, 6> answers = {{{same, apart}, // the order of kCompareOps
+                                          {apart, same},
+                                          {below, at_least},
+                                          {at_most, above},
+                                          {above, at_most},
+                                          {at_least, below}}};
+  const Answer answer = answers[op];
+  return answer.always || answer.never ? std::optional(answer.always) : std::nullopt;
+}
+
+bool linear_cmp(ExecContext& ctx, const Insn& insn, const LinearSources& x, LinearValue& /*d*/) {
+  if (!is_linear_type(insn.type) || is_wide(insn.type)) {
+    return false;
+  }
+  const auto a = linear_range(x.at[1], x.warps, is_signed(insn.type));
+  const auto b = linear_range(x.at[2], x.warps, is_signed(insn.type));
+  const std::optional<bool> holds = a && b ? decide(insn.mods[0], *a, *b) : std::nullopt;
+  if (!holds) {
+    return false;
+  }
+  const uint32_t word = *holds ? ~0u : 0u;
+  const bool is_and = has_mod(insn, kCombine, "and");
+  map_preds(ctx, insn.operands[0], [&](unsigned w) {
+    if (insn.mods[1] == 0) {
+      return word;
+    }
+    const uint32_t other = ctx.source_pred(insn.operands[3], w);
+    return is_and ? word & other : word | other;
+  });
+  return true;
+}
+
+bool linear_mov(ExecContext& /*ctx*/, const Insn& insn, const LinearSources& x, LinearValue& d) {
+  d = x.at[1];
+  return insn.type != Type::kPred;
+}
+
 std::string_view check_cmp(const Insn& insn) {
   const bool combines = !has_mod(insn, kCombine, "");
   if (combines == insn.has_operand(3)) {
@@ -156,6 +205,7 @@ constexpr InsnDesc kRows[] = {
      .types = kB32 | kB64 | kPred | kU32 | kS32 | kF32 | kF16 | kBF16 | kF16x2 | kU64 | kS64,
      .latency = "MOV",
      .exec = exec_mov,
+     .linear = linear_mov,
      .npu = "{d} = {a};",
      .summary = "Copies a register, immediate, parameter, special register or address.",
      .formula = "d = a",
@@ -182,6 +232,7 @@ constexpr InsnDesc kRows[] = {
      .latency = "CMP",
      .check = check_cmp,
      .exec = exec_cmp,
+     .linear = linear_cmp,
      .npu = "{p} = pto::cmp_{comparison}<{type}>({a}, {b})[ {combination} {q}];",
      .summary = "Compares and writes a predicate.",
      .formula = "p = (a op b) [and/or q]",

@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: Apache-2.0
+// Registers that hold a linear function of the lane (isa/linear.h), kept as three numbers.
+//
+// Most integer work of a kernel is of this kind: the lane's number, a loop's counter, addresses and
+// the comparisons that guard them. While a span runs with every lane active, such a result is noted
+// and its lanes are not written (the register is *linear*); what needs the lanes writes them first
+// (settle). An insn whose sources are uniform but that has no linear form is executed for one warp,
+// and its result is uniform. Nobody outside a span sees a linear register: all are settled when the
+// span ends, before a fault is told, and observed runs have none.
+#include "simulator/block_context.h"
+
+#include <algorithm>
+
+namespace pto::sim {
+
+using isa::LinearValue;
+using isa::Outcome;
+using isa::Space;
+using isa::Special;
+
+namespace {
+
+template <class Slot>
+PTO_HOST_CLONES void
+write_lanes(Slot* __restrict to, unsigned warps, Slot base, Slot lane_step, Slot warp_step) {
+  for (unsigned w = 0; w < warps; ++w) {
+    const Slot first = base + static_cast<Slot>(w) * warp_step;
+    for (unsigned i = 0; i < isa::kWarpLanes; ++i) {
+      to[w * isa::kWarpLanes + i] = first + static_cast<Slot>(i) * lane_step;
+    }
+  }
+}
+
+template <class Act> void for_each_bit(uint64_t bits, unsigned offset, Act act) {
+  while (bits != 0) {
+    act(offset + static_cast<unsigned>(__builtin_ctzll(bits)));
+    bits &= bits - 1;
+  }
+}
+
+LinearValue widened(const isa::LinearRange& range) {
+  return {static_cast<uint64_t>(range.base),
+          static_cast<uint64_t>(range.lane_step),
+          static_cast<uint64_t>(range.warp_step)};
+}
+
+} // namespace
+
+// ---------------------------------------------------------------- keeping and settling
+
+void BlockContext::set_linear32(unsigned index, const LinearValue& value) {
+  linear32_[index] = value.low_half();
+  linear_.add_reg32(index);
+  if (linear32_[index].is_uniform()) {
+    uniform_.add_reg32(index);
+  } else {
+    uniform_.reg32[index / 64] &= ~(uint64_t{1} << (index % 64));
+  }
+}
+
+void BlockContext::set_linear64(unsigned index, const LinearValue& value) {
+  linear64_[index] = value;
+  linear_.add_reg64(index);
+  if (value.is_uniform()) {
+    uniform_.add_reg64(index);
+  } else {
+    uniform_.reg64 &= ~(uint64_t{1} << index);
+  }
+}
+
+void BlockContext::settle_linear(const ResourceSet& set) {
+  for (unsigned half = 0; half < 2; ++half) {
+    for_each_bit(set.reg32[half] & linear_.reg32[half], half * 64, [&](unsigned i) {
+      const LinearValue& value = linear32_[i];
+      write_lanes<uint32_t>(reg32(i),
+                            count_,
+                            static_cast<uint32_t>(value.base),
+                            static_cast<uint32_t>(value.lane_step),
+                            static_cast<uint32_t>(value.warp_step));
+    });
+  }
+  for_each_bit(set.reg64 & linear_.reg64, 0, [&](unsigned i) {
+    const LinearValue& value = linear64_[i];
+    write_lanes<uint64_t>(reg64(i), count_, value.base, value.lane_step, value.warp_step);
+  });
+  forget_linear(set);
+}
+
+void BlockContext::settle_all_linear() {
+  if (has_linear()) {
+    settle_linear(linear_);
+  }
+}
+
+// ---------------------------------------------------------------- executing
+
+bool BlockContext::linear_special(Special special, LinearValue& value) const {
+  const Dim3& block = image_.block;
+  const Dim3& grid = image_.grid;
+  const uint32_t extents[] = {block.x, block.y, block.z};
+  const uint32_t blocks[] = {grid.x, grid.y, grid.z};
+  const uint32_t places[] = {state_.ctaid.x, state_.ctaid.y, state_.ctaid.z};
+  const auto number = static_cast<unsigned>(special);
+  constexpr auto kFirst = static_cast<unsigned>(Special::kTidX);
+  const unsigned axis = (number - kFirst) % 3;
+  const auto is_of = [&](Special group) {
+    return number >= static_cast<unsigned>(group) && number < static_cast<unsigned>(group) + 3;
+  };
+  static_assert((static_cast<unsigned>(Special::kGsizeX) - kFirst) % 3 == 0);
+  if (is_of(Special::kTidX) || is_of(Special::kGidX)) {
+    if (extents[axis] == 1) {
+      value = {};
+    } else if (block.y == 1 && block.z == 1) {
+      value = {first_ * isa::kWarpLanes, 1, isa::kWarpLanes};
+    } else if (block.x == isa::kWarpLanes && block.z == 1) { // a warp a row
+      value = axis == 0 ? LinearValue{0, 1, 0} : LinearValue{first_, 0, 1};
+    } else {
+      return false;
+    }
+    value.base += is_of(Special::kGidX) ? uint64_t{places[axis]} * extents[axis] : 0;
+  } else if (is_of(Special::kNtidX)) {
+    value = LinearValue::uniform(extents[axis]);
+  } else if (is_of(Special::kCtaidX)) {
+    value = LinearValue::uniform(places[axis]);
+  } else if (is_of(Special::kNctaidX)) {
+    value = LinearValue::uniform(blocks[axis]);
+  } else if (is_of(Special::kGsizeX)) {
+    value = LinearValue::uniform(uint64_t{blocks[axis]} * extents[axis]);
+  } else if (special == Special::kLane) {
+    value = {0, 1, 0};
+  } else if (special == Special::kWarp) {
+    value = {first_, 0, 1};
+  } else if (special == Special::kBlocksize) {
+    value = LinearValue::uniform(image_.lanes);
+  } else {
+    return false;
+  }
+  return true;
+}
+
+bool BlockContext::linear_source(const isa::Operand& operand, LinearValue& value) const {
+  switch (operand.kind) {
+  case isa::OperandKind::kReg32:
+    value = linear32_[operand.index];
+    return true;
+  case isa::OperandKind::kReg64:
+    value = linear64_[operand.index];
+    return true;
+  case isa::OperandKind::kImm:
+    value = LinearValue::uniform(operand.bits);
+    return true;
+  case isa::OperandKind::kParam:
+    value = LinearValue::uniform(image_.params[operand.index]);
+    return true;
+  case isa::OperandKind::kSymbol:
+    value = LinearValue::uniform(image_.program->object().symbols[operand.index].offset);
+    return true;
+  case isa::OperandKind::kSpecial:
+    return insn_->insn.operands[0].kind == isa::OperandKind::kReg32 &&
+           linear_special(static_cast<Special>(operand.index), value);
+  default:
+    return true; // no value
+  }
+}
+
+bool BlockContext::execute_linear() {
+  const isa::Insn& insn = insn_->insn;
+  if (insn.desc->linear != nullptr) {
+    isa::LinearSources sources;
+    sources.warps = count_;
+    const unsigned end = std::min<unsigned>(insn.operand_count, sources.at.size());
+    for (unsigned i = 1; i < end; ++i) {
+      if (!linear_source(insn.operands[i], sources.at[i])) {
+        return false;
+      }
+    }
+    LinearValue result;
+    if (insn.desc->linear(*this, insn, sources, result)) {
+      const isa::Operand& dst = insn.operands[0];
+      if (dst.kind == isa::OperandKind::kReg32) {
+        set_linear32(dst.index, result);
+      } else if (dst.kind == isa::OperandKind::kReg64) {
+        set_linear64(dst.index, result);
+      }
+      return true;
+    }
+  }
+  return insn_->is_pure && insn_->reads.is_within(uniform_) && execute_once();
+}
+
+bool BlockContext::execute_once() {
+  static constexpr uint32_t kAllLanes = ~0u;
+  const isa::Insn& insn = insn_->insn;
+  for (unsigned half = 0; half < 2; ++half) {
+    for_each_bit(insn_->reads.reg32[half], half * 64, [&](unsigned i) {
+      std::fill_n(reg32(i), isa::kWarpLanes, static_cast<uint32_t>(linear32_[i].base));
+    });
+  }
+  for_each_bit(insn_->reads.reg64, 0, [&](unsigned i) {
+    std::fill_n(reg64(i), isa::kWarpLanes, linear64_[i].base);
+  });
+  const unsigned lanes = lanes_;
+  const uint32_t* active = active_;
+  lanes_ = isa::kWarpLanes;
+  active_ = &kAllLanes;
+  insn_->exec(*this, insn);
+  lanes_ = lanes;
+  active_ = active;
+  const isa::Operand& dst = insn.operands[0];
+  if (dst.kind == isa::OperandKind::kReg32) {
+    set_linear32(dst.index, LinearValue::uniform(reg32(dst.index)[0]));
+  } else if (dst.kind == isa::OperandKind::kReg64) {
+    set_linear64(dst.index, LinearValue::uniform(reg64(dst.index)[0]));
+  } else {
+    uint32_t* words = pred(dst.index);
+    std::fill_n(words, count_, words[0]);
+  }
+  return true;
+}
+
+// ---------------------------------------------------------------- addresses
+
+bool BlockContext::plan_linear(const isa::Operand& operand,
+                               const AddressForm& form,
+                               uint32_t element_bytes,
+                               uint32_t count,
+                               bool reads,
+                               bool writes,
+                               Lanes& lanes) {
+  const isa::MemRef mem = operand.mem();
+  LinearValue at = LinearValue::uniform(form.base);
+  if (form.base64 != nullptr) {
+    if (!linear_.has_reg64(mem.base_index)) {
+      return false;
+    }
+    at = at + linear64_[mem.base_index];
+  } else if (form.base32 != nullptr) {
+    const auto range = linear_.has_reg32(mem.base_index)
+                           ? isa::linear_range(linear32_[mem.base_index], count_, false)
+                           : std::nullopt;
+    if (!range) {
+      return false;
+    }
+    at = at + widened(*range);
+  }
+  if (form.index != nullptr) {
+    const auto range = linear_.has_reg32(mem.index_reg)
+                           ? isa::linear_range(linear32_[mem.index_reg], count_, true)
+                           : std::nullopt;
+    if (!range) {
+      return false;
+    }
+    at = at + widened(*range).scaled(uint64_t{1} << mem.scale_log2);
+  }
+  const auto lane_step = static_cast<int64_t>(at.lane_step);
+  const auto warp_step = static_cast<int64_t>(at.warp_step);
+  constexpr int64_t kMostStep = int64_t{1} << 40; // sums of a few such cannot overflow
+  if (lane_step > kMostStep || lane_step < -kMostStep || warp_step > kMostStep ||
+      warp_step < -kMostStep) {
+    return false;
+  }
+  const uint32_t access_bytes = element_bytes * count;
+  const int64_t over_lanes = lane_step * (isa::kWarpLanes - 1);
+  const int64_t over_warps = warp_step * (int64_t{count_} - 1);
+  const int64_t below = std::min<int64_t>(0, over_lanes) + std::min<int64_t>(0, over_warps);
+  const uint64_t lowest = at.base + static_cast<uint64_t>(below);
+  const uint64_t bytes =
+      static_cast<uint64_t>(std::abs(over_lanes) + std::abs(over_warps)) + access_bytes;
+  const bool is_aligned = ((at.base | at.lane_step | at.warp_step) & (access_bytes - 1)) == 0;
+  // Inactive lanes may lie outside: then the other path looks at each lane.
+  uint8_t* host = is_aligned ? range_host(mem.space, lowest, bytes) : nullptr;
+  if (host == nullptr) {
+    return false;
+  }
+  const bool is_row = lane_step == int64_t{element_bytes} && count == 1;
+  const bool is_one_run = is_row && (count_ == 1 || warp_step == lane_step * isa::kWarpLanes);
+  if (mem.space == Space::kHbm && (gate_ != nullptr || (writes && hbm_.history() != nullptr))) {
+    if (!all_active_) {
+      return false;
+    }
+    if (is_one_run || at.is_uniform()) {
+      static_cast<void>(pass_hooks(lowest, bytes, reads, writes));
+    } else {
+      const unsigned lanes_at_once = is_row ? isa::kWarpLanes : 1;
+      for (unsigned i = 0; i < lanes_ && !gate_stopped_; i += lanes_at_once) {
+        const uint64_t address =
+            at.base + (i % isa::kWarpLanes) * at.lane_step + i / isa::kWarpLanes * at.warp_step;
+        static_cast<void>(pass_hooks(address, access_bytes * lanes_at_once, reads, writes));
+      }
+    }
+  }
+  lanes.host = host - below;
+  lanes.is_contiguous = is_one_run;
+  lanes.is_linear = !is_one_run;
+  lanes.lane_step = lane_step;
+  lanes.warp_step = warp_step;
+  return true;
+}
+
+} // namespace pto::sim
