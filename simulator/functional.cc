@@ -12,19 +12,14 @@
 
 namespace pto::sim {
 
-namespace {
-
-/// Warp insns of one turn of a block. A kernel in which blocks wait for each other pays one turn
-/// for each wait; others never notice.
-constexpr uint64_t kQuantum = uint64_t{1} << 16;
-
-RunResult run_in_order(Launch& launch, const RunOptions& options) {
-  RunLoop loop(launch, options, kQuantum);
+RunResult run_remaining(Launch& launch, const RunOptions& options) {
+  RunLoop loop(launch, options, kQuantumInsns);
   std::deque<std::unique_ptr<BlockRun>> resident;
   const uint32_t limit = launch.resident_limit();
   const uint32_t cores = std::max(1u, launch.machine().profile.cores);
   while (loop.goes_on()) {
-    // A further block starts only when all resident ones had their turn.
+    // A further block starts only when all resident ones had their turn. A kernel in which blocks
+    // wait for each other pays one turn for each wait; others never notice.
     std::unique_ptr<BlockRun> block;
     if (resident.size() < limit && launch.has_next_block()) {
       block = launch.next_block(static_cast<uint32_t>(launch.blocks_started() % cores));
@@ -34,7 +29,7 @@ RunResult run_in_order(Launch& launch, const RunOptions& options) {
     } else {
       break;
     }
-    const BlockStop stop = loop.run_block(*block, kQuantum);
+    const BlockStop stop = loop.run_block(*block, kQuantumInsns);
     if (stop == BlockStop::kDone) {
       launch.retire_block(std::move(block));
     } else if (stop == BlockStop::kBudget) {
@@ -63,15 +58,13 @@ RunResult run_in_order(Launch& launch, const RunOptions& options) {
   return loop.result();
 }
 
-} // namespace
-
 RunResult run_functional(Launch& launch, const RunOptions& options) {
   launch.set_copy_policy(options.copies);
   launch.observers().notify(kWantsLaunch,
                             [&](Observer& observer) { observer.launch_begin(launch); });
-  // What is left for the loop after a parallel run is to write down the result.
+  // What is left for the loop after a parallel run are the blocks that it left, and the result.
   const bool was_parallel = run_parallel(launch, options);
-  RunResult result = run_in_order(launch, options);
+  RunResult result = run_remaining(launch, options);
   result.is_parallel = was_parallel;
   launch.observers().notify(kWantsLaunch,
                             [&](Observer& observer) { observer.launch_end(launch, result); });

@@ -15,4 +15,8 @@ namespace pto::sim {
 /// seen (see parallel.h).
 RunResult run_functional(Launch& launch, const RunOptions& options = {});
 
+/// The same for the blocks that have not started yet, on one host thread and without telling
+/// observers of a launch.
+RunResult run_remaining(Launch& launch, const RunOptions& options);
+
 } // namespace pto::sim

@@ -293,9 +293,9 @@ void Launch::retire_block(std::unique_ptr<BlockRun> block) {
   idle_.push_back(std::move(block));
 }
 
-void Launch::credit_all_blocks(const InsnCounts& counts) {
-  state_.next_block = block_count_;
-  state_.blocks_done = block_count_;
+void Launch::credit_blocks(uint64_t blocks, const InsnCounts& counts) {
+  state_.next_block = blocks;
+  state_.blocks_done = blocks;
   state_.counts.add(counts);
 }
 

@@ -208,8 +208,8 @@ public:
   std::unique_ptr<BlockRun> next_block(uint32_t core);
   /// A block that has ended (done or not): counts it and keeps it for reuse.
   void retire_block(std::unique_ptr<BlockRun> block);
-  /// All blocks have run elsewhere (parallel.cc).
-  void credit_all_blocks(const InsnCounts& counts);
+  /// The first `blocks` blocks have run elsewhere (parallel.cc).
+  void credit_blocks(uint64_t blocks, const InsnCounts& counts);
   /// A block object for restoring snapshots into.
   std::unique_ptr<BlockRun> make_block();
 

@@ -1,139 +1,257 @@
 // SPDX-License-Identifier: Apache-2.0
-// Workers, claims and undo of parallel functional runs.
+// Workers, claims, commits and undo of parallel functional runs.
+//
+// Each worker notes the granules that it reads and writes in tables of its own, one table a chunk
+// of blocks, and after noting looks into the tables of the others: of two that meet, at least one
+// sees the other (both note before they look, in one total order), and that one stops before its
+// access. Noting and looking are one locked insn and one load a run of 32 granules.
+//
+// Chunks commit in the order of their blocks. What a committed chunk did happened before, as it
+// would in order, so its notes no longer count and its old bytes are forgotten: undo and claims
+// cover the chunks in flight alone. A chunk with a block so long that it would take turns with
+// others on one thread (kQuantumInsns) does not commit, nor do those after it.
 #include "simulator/parallel.h"
 
 #include "simulator/block.h"
 #include "simulator/block_context.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
+#include <deque>
 #include <map>
+#include <memory>
+#include <mutex>
+#include <new>
 #include <thread>
 
 namespace pto::sim {
 
 namespace {
 
-constexpr uint64_t kGranuleBytes = 128;
+constexpr uint64_t kGranuleBytes = 64;
+constexpr uint64_t kWordGranules = 32; // of a word of a table: bits 0..31 read, 32..63 written
 /// Warp insns after which a block counts as one that may wait for others.
 constexpr uint64_t kBlockLimit = uint64_t{1} << 26;
 constexpr uint64_t kSliceInsns = uint64_t{1} << 16;     // between two looks at the stop flag
 constexpr uint64_t kUndoLimitBytes = uint64_t{1} << 30; // of one worker
 constexpr uint64_t kMinBlocks = 16;                     // fewer are not worth the threads
-constexpr uint64_t kMaxRun = 256; // consecutive blocks that a worker takes at a time
+constexpr uint64_t kMaxRun = 64; // consecutive blocks that a worker takes at a time
+constexpr unsigned kSlots = 4;   // chunks of a worker in flight
 
-// A claim: 0 none, kSharedRead, or twice the worker's number (from 1), plus 1 where it writes.
-using Claim = std::atomic<uint16_t>;
-constexpr uint16_t kSharedRead = 1;
+using Word = std::atomic<uint64_t>;
 
-/// Claims on every granule of the live allocations, by allocation base.
-class ClaimTable {
+/// Notes on every granule of the live allocations. Pages of it that nobody touches cost nothing.
+class NoteTable {
 public:
-  explicit ClaimTable(const Hbm& hbm) {
+  explicit NoteTable(const Hbm& hbm) {
     for (const Allocation& allocation : hbm.live()) {
-      const uint64_t granules = (allocation.size_bytes + kGranuleBytes - 1) / kGranuleBytes;
-      claims_.emplace(allocation.base, std::vector<Claim>(granules));
+      constexpr uint64_t kBytes = kGranuleBytes * kWordGranules;
+      const uint64_t words = allocation.size_bytes / kBytes + 1;
+      void* memory = std::calloc(words, sizeof(Word)); // zeroed bytes are zeroed atomics
+      if (memory == nullptr) {
+        throw std::bad_alloc();
+      }
+      words_.emplace(allocation.base, std::unique_ptr<Word, Free>(static_cast<Word*>(memory)));
     }
   }
-  Claim* of(const Allocation& allocation) { return claims_.find(allocation.base)->second.data(); }
+  Word* of(const Allocation& allocation) const {
+    return words_.find(allocation.base)->second.get();
+  }
 
 private:
-  std::map<uint64_t, std::vector<Claim>> claims_;
+  struct Free {
+    void operator()(Word* words) const { std::free(words); }
+  };
+  std::map<uint64_t, std::unique_ptr<Word, Free>> words_;
 };
 
-/// What workers share.
-struct Shared {
-  Launch& launch;
-  const RunOptions& options;
-  ClaimTable claims;
-  uint64_t run_blocks;
-  std::atomic<uint64_t> next_block{0};
-  std::atomic<bool> stop{false};
-};
-
-class Worker final : public AccessGate {
+/// One chunk in flight: its notes and the old bytes of what it writes.
+class Slot {
 public:
-  Worker(Shared& shared, unsigned number)
-      : shared_(shared), reader_(static_cast<uint16_t>(number * 2)),
-        writer_(static_cast<uint16_t>(number * 2 + 1)) {}
+  explicit Slot(const Hbm& hbm) : notes_(hbm) {}
 
-  void work() {
-    Launch& launch = shared_.launch;
-    const uint64_t blocks = launch.block_count();
-    const uint32_t cores = std::max(1u, launch.machine().profile.cores);
-    BlockRun block(launch);
-    block.set_gate(this);
-    while (!must_stop()) {
-      const uint64_t first = shared_.next_block.fetch_add(shared_.run_blocks);
-      const uint64_t last = std::min(blocks, first + shared_.run_blocks);
-      if (first >= blocks) {
-        return;
-      }
-      for (uint64_t index = first; index < last; ++index) {
-        block.start(index, static_cast<uint32_t>(index % cores));
-        if (!finish(block)) {
-          shared_.stop.store(true, std::memory_order_relaxed);
-          return;
-        }
-        counts_.add(block.counts());
-      }
+  void begin(uint64_t chunk) {
+    for (Word* word : touched_) {
+      word->store(0, std::memory_order_release);
     }
+    touched_.clear();
+    saved_.clear();
+    old_bytes_.clear();
+    chunk_ = chunk;
+    is_live.store(true);
   }
+  uint64_t chunk() const { return chunk_; }
+  uint64_t undo_bytes() const { return old_bytes_.size(); }
+  Word* notes_of(const Allocation& allocation) const { return notes_.of(allocation); }
+  void touch(Word& word) { touched_.push_back(&word); }
 
-  const InsnCounts& counts() const { return counts_; }
-  void undo() {
+  void save(uint8_t* host, uint64_t size) {
+    if (!saved_.empty() && saved_.back().host + saved_.back().size_bytes == host) {
+      saved_.back().size_bytes += size;
+    } else {
+      saved_.push_back({host, old_bytes_.size(), size});
+    }
+    old_bytes_.insert(old_bytes_.end(), host, host + size);
+  }
+  void undo() const {
     for (const Saved& saved : saved_) {
       std::memcpy(saved.host, old_bytes_.data() + saved.at, saved.size_bytes);
     }
   }
 
-  bool may_read(const Allocation& allocation, uint64_t offset, uint64_t bytes) override {
-    Claim* claims = claims_of(allocation);
-    const uint64_t last = (offset + bytes - 1) / kGranuleBytes;
-    for (uint64_t i = offset / kGranuleBytes; i <= last; ++i) {
-      uint16_t claim = claims[i].load(std::memory_order_acquire);
-      while (claim != reader_ && claim != writer_ && claim != kSharedRead) {
-        if (claim != 0 && (claim & 1) != 0) {
-          return false; // another worker writes it
-        }
-        const uint16_t wanted = claim == 0 ? reader_ : kSharedRead;
-        if (claims[i].compare_exchange_weak(claim, wanted, std::memory_order_acq_rel)) {
-          break;
-        }
-      }
-    }
-    return true;
-  }
-
-  bool may_write(const Allocation& allocation, uint64_t offset, uint64_t bytes) override {
-    Claim* claims = claims_of(allocation);
-    const uint64_t last = (offset + bytes - 1) / kGranuleBytes;
-    for (uint64_t i = offset / kGranuleBytes; i <= last; ++i) {
-      uint16_t claim = claims[i].load(std::memory_order_acquire);
-      if (claim == writer_) {
-        continue;
-      }
-      do {
-        if (claim != 0 && claim != reader_) {
-          return false;
-        }
-      } while (!claims[i].compare_exchange_weak(claim, writer_, std::memory_order_acq_rel));
-      save(allocation, i);
-    }
-    return old_bytes_.size() <= kUndoLimitBytes;
-  }
+  std::atomic<bool> is_live{false}; // its notes count
 
 private:
   struct Saved {
     uint8_t* host = nullptr;
     size_t at = 0; // in old_bytes_
-    uint32_t size_bytes = 0;
+    uint64_t size_bytes = 0;
   };
 
+  NoteTable notes_;
+  uint64_t chunk_ = 0; // the first one since begin()
+  std::vector<Word*> touched_;
+  std::vector<Saved> saved_;
+  std::vector<uint8_t> old_bytes_;
+};
+
+class Worker;
+
+/// What workers share.
+struct Shared {
+  Launch& launch;
+  const RunOptions& options;
+  uint64_t run_blocks; // of a chunk
+  std::vector<std::unique_ptr<Worker>> workers;
+  std::atomic<uint64_t> next_chunk{0};
+  std::atomic<bool> stop{false};
+  std::atomic<bool> is_strict{false}; // no chunk commits any more
+
+  // Commits, under the mutex.
+  struct Finished {
+    Slot* slot = nullptr;
+    InsnCounts counts;
+  };
+  std::mutex mutex;
+  std::map<uint64_t, Finished> finished; // by chunk, those that cannot commit yet
+  uint64_t committed = 0;                // chunks
+  InsnCounts counts;                     // of committed chunks
+
+  uint64_t chunk_count() const { return (launch.block_count() + run_blocks - 1) / run_blocks; }
+  void finish(uint64_t chunk, Slot& slot, const InsnCounts& chunk_counts, bool has_long_block);
+  Progress progress();
+};
+
+void Shared::finish(uint64_t chunk,
+                    Slot& slot,
+                    const InsnCounts& chunk_counts,
+                    bool has_long_block) {
+  const std::lock_guard<std::mutex> lock(mutex);
+  finished.emplace(chunk, Finished{&slot, chunk_counts});
+  if (has_long_block) {
+    is_strict.store(true);
+  }
+  for (auto next = finished.begin();
+       !is_strict.load() && next != finished.end() && next->first == committed;
+       next = finished.erase(next)) {
+    if (counts.warp_insns + next->second.counts.warp_insns >= options.max_insns) {
+      stop.store(true);
+      return;
+    }
+    counts.add(next->second.counts);
+    ++committed;
+    next->second.slot->is_live.store(false);
+  }
+}
+
+Progress Shared::progress() {
+  const std::lock_guard<std::mutex> lock(mutex);
+  return {.blocks_done = std::min(committed * run_blocks, launch.block_count()),
+          .block_count = launch.block_count(),
+          .counts = counts};
+}
+
+class Worker final : public AccessGate {
+public:
+  Worker(Shared& shared, unsigned number) : shared_(shared), number_(number) {
+    for (unsigned i = 0; i < kSlots; ++i) {
+      slots_.emplace_back(shared.launch.machine().hbm);
+    }
+  }
+
+  void work() {
+    BlockRun block(shared_.launch);
+    block.set_gate(this);
+    while (!must_stop() && take_slot()) {
+      const uint64_t chunk = shared_.next_chunk.fetch_add(1);
+      if (chunk >= shared_.chunk_count()) {
+        return;
+      }
+      if (!slot_->is_live.load()) {
+        slot_->begin(chunk);
+        last_base_ = 0;
+      }
+      if (!run_chunk(block, chunk)) {
+        shared_.stop.store(true);
+        return;
+      }
+      if (number_ == 0 && shared_.options.progress) { // the caller's thread
+        shared_.options.progress(shared_.progress());
+      }
+    }
+  }
+
+  bool may_read(const Allocation& allocation, uint64_t offset, uint64_t bytes) override {
+    return note(allocation, offset, bytes, false);
+  }
+  bool may_write(const Allocation& allocation, uint64_t offset, uint64_t bytes) override {
+    return note(allocation, offset, bytes, true) && slot_->undo_bytes() <= kUndoLimitBytes;
+  }
+
+  std::deque<Slot>& slots() { return slots_; }
+
+private:
   bool must_stop() const {
     return shared_.stop.load(std::memory_order_relaxed) ||
            (shared_.options.interrupt != nullptr &&
             shared_.options.interrupt->load(std::memory_order_relaxed));
+  }
+
+  /// A slot that no chunk needs; where nothing commits any more, the last one goes on.
+  bool take_slot() {
+    while (!must_stop()) {
+      for (Slot& slot : slots_) {
+        if (!slot.is_live.load()) {
+          slot_ = &slot;
+          return true;
+        }
+      }
+      if (shared_.is_strict.load()) {
+        return true;
+      }
+      std::this_thread::yield(); // an earlier chunk is still at work on another thread
+    }
+    return false;
+  }
+
+  bool run_chunk(BlockRun& block, uint64_t chunk) {
+    const Launch& launch = shared_.launch;
+    const uint32_t cores = std::max(1u, launch.machine().profile.cores);
+    const uint64_t first = chunk * shared_.run_blocks;
+    const uint64_t last = std::min(launch.block_count(), first + shared_.run_blocks);
+    InsnCounts counts;
+    bool has_long_block = false;
+    for (uint64_t index = first; index < last; ++index) {
+      block.start(index, static_cast<uint32_t>(index % cores));
+      if (!finish(block)) {
+        return false;
+      }
+      counts.add(block.counts());
+      has_long_block = has_long_block || block.counts().warp_insns >= kQuantumInsns;
+    }
+    shared_.finish(chunk, *slot_, counts, has_long_block);
+    return true;
   }
 
   /// Runs the block to its end; false where only the order can tell what comes out.
@@ -149,35 +267,80 @@ private:
     return !block.was_stopped_by_gate();
   }
 
-  Claim* claims_of(const Allocation& allocation) {
+  bool note(const Allocation& allocation, uint64_t offset, uint64_t bytes, bool writes) {
     if (last_base_ != allocation.base) {
       last_base_ = allocation.base;
-      last_claims_ = shared_.claims.of(allocation);
+      last_notes_ = slot_->notes_of(allocation);
     }
-    return last_claims_;
+    const uint64_t first = offset / kGranuleBytes;
+    const uint64_t last = (offset + bytes - 1) / kGranuleBytes;
+    for (uint64_t at = first; at <= last; at = (at / kWordGranules + 1) * kWordGranules) {
+      const uint64_t index = at / kWordGranules;
+      const uint64_t end = std::min(last + 1, (index + 1) * kWordGranules);
+      const uint64_t granules = ((uint64_t{1} << (end - at)) - 1) << (at % kWordGranules);
+      Word& word = last_notes_[index];
+      const uint64_t old = word.load(std::memory_order_relaxed); // nobody else writes it
+      const uint64_t noted = writes ? old >> 32 : (old | old >> 32);
+      const uint64_t fresh = granules & ~noted;
+      if (fresh == 0) {
+        continue;
+      }
+      if (old == 0) {
+        slot_->touch(word);
+      }
+      word.fetch_or(writes ? fresh << 32 : fresh);
+      if (is_contested(allocation, index, fresh, writes)) {
+        return false;
+      }
+      if (writes) {
+        save(allocation, index * kWordGranules, fresh);
+      }
+    }
+    return true;
   }
 
-  void save(const Allocation& allocation, uint64_t granule) {
-    const uint64_t begin = granule * kGranuleBytes;
-    const uint64_t size = std::min(kGranuleBytes, allocation.size_bytes - begin);
-    const uint8_t* from = allocation.host + begin;
-    if (!saved_.empty() && saved_.back().host + saved_.back().size_bytes == from) {
-      saved_.back().size_bytes += static_cast<uint32_t>(size);
-    } else {
-      saved_.push_back({allocation.host + begin, old_bytes_.size(), static_cast<uint32_t>(size)});
+  bool is_contested(const Allocation& allocation, uint64_t index, uint64_t granules, bool writes);
+
+  void save(const Allocation& allocation, uint64_t origin, uint64_t granules) {
+    while (granules != 0) { // runs of set bits
+      const auto from = static_cast<uint64_t>(__builtin_ctzll(granules));
+      const auto count = static_cast<uint64_t>(__builtin_ctzll(~(granules >> from)));
+      const uint64_t begin = (origin + from) * kGranuleBytes;
+      const uint64_t size = std::min(count * kGranuleBytes, allocation.size_bytes - begin);
+      slot_->save(allocation.host + begin, size);
+      granules &= ~(((uint64_t{1} << count) - 1) << from);
     }
-    old_bytes_.insert(old_bytes_.end(), from, from + size);
   }
 
   Shared& shared_;
-  uint16_t reader_;
-  uint16_t writer_;
-  InsnCounts counts_;
-  std::vector<Saved> saved_;
-  std::vector<uint8_t> old_bytes_;
+  unsigned number_;
+  std::deque<Slot> slots_; // never moved
+  Slot* slot_ = nullptr;
   uint64_t last_base_ = 0;
-  Claim* last_claims_ = nullptr;
+  Word* last_notes_ = nullptr;
 };
+
+bool Worker::is_contested(const Allocation& allocation,
+                          uint64_t index,
+                          uint64_t granules,
+                          bool writes) {
+  for (const std::unique_ptr<Worker>& other : shared_.workers) {
+    if (other.get() == this) {
+      continue;
+    }
+    for (Slot& slot : other->slots_) {
+      if (!slot.is_live.load()) {
+        continue;
+      }
+      const uint64_t word = slot.notes_of(allocation)[index].load();
+      const uint64_t barring = writes ? (word | word >> 32) : word >> 32;
+      if ((barring & granules) != 0 && slot.is_live.load()) { // not committed meanwhile
+        return true;
+      }
+    }
+  }
+  return false;
+}
 
 /// Atomics on hbm exist to meet other blocks.
 bool has_hbm_atomics(const Program& program) {
@@ -203,38 +366,48 @@ bool run_parallel(Launch& launch, const RunOptions& options) {
   }
   Shared shared{.launch = launch,
                 .options = options,
-                .claims = ClaimTable(launch.machine().hbm),
-                .run_blocks =
-                    std::clamp<uint64_t>(launch.block_count() / (threads * 8), 1, kMaxRun)};
-  std::vector<Worker> workers;
-  workers.reserve(threads);
+                .run_blocks = std::clamp<uint64_t>(
+                    launch.block_count() / (uint64_t{threads} * 32), 1, kMaxRun)};
   for (unsigned i = 0; i < threads; ++i) {
-    workers.emplace_back(shared, i + 1);
+    shared.workers.push_back(std::make_unique<Worker>(shared, i));
   }
   std::vector<std::thread> others;
   for (unsigned i = 1; i < threads; ++i) {
-    others.emplace_back([&worker = workers[i]] { worker.work(); });
+    others.emplace_back([&worker = *shared.workers[i]] { worker.work(); });
   }
-  workers[0].work();
+  shared.workers[0]->work();
   for (std::thread& thread : others) {
     thread.join();
   }
-  InsnCounts counts;
-  for (const Worker& worker : workers) {
-    counts.add(worker.counts());
+  // In strict mode chunks end without a commit; all of them together make a complete run, too.
+  InsnCounts counts = shared.counts;
+  for (const auto& [chunk, finished] : shared.finished) {
+    counts.add(finished.counts);
   }
-  const bool is_complete = !shared.stop.load() &&
-                           shared.next_block.load() >= launch.block_count() &&
-                           (options.interrupt == nullptr || !options.interrupt->load()) &&
+  const bool is_complete = shared.committed + shared.finished.size() == shared.chunk_count() &&
                            counts.warp_insns < options.max_insns;
-  if (!is_complete) {
-    for (Worker& worker : workers) {
-      worker.undo(); // each granule has one writer, so the order does not matter
-    }
-    return false;
+  if (is_complete) {
+    launch.credit_blocks(launch.block_count(), counts);
+    return true;
   }
-  launch.credit_all_blocks(counts);
-  return true;
+  std::vector<const Slot*> live;
+  for (const std::unique_ptr<Worker>& worker : shared.workers) {
+    for (const Slot& slot : worker->slots()) {
+      if (slot.is_live.load()) {
+        live.push_back(&slot);
+      }
+    }
+  }
+  // Chunks of one worker may have written the same bytes, one after the other.
+  std::sort(live.begin(), live.end(), [](const Slot* a, const Slot* b) {
+    return a->chunk() > b->chunk();
+  });
+  for (const Slot* slot : live) {
+    slot->undo();
+  }
+  launch.credit_blocks(std::min(shared.committed * shared.run_blocks, launch.block_count()),
+                       shared.counts);
+  return false;
 }
 
 } // namespace pto::sim

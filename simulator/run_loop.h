@@ -14,7 +14,8 @@ class RunLoop {
 public:
   /// `window_insns`: see SpinWatch.
   RunLoop(Launch& launch, const RunOptions& options, uint64_t window_insns)
-      : launch_(launch), options_(options), spin_watch_(launch, window_insns) {}
+      : launch_(launch), options_(options), spin_watch_(launch, window_insns),
+        executed_(launch.ended_counts().warp_insns) {}
 
   /// Looks at the limit, the interrupt flag and progress; false when the run must end.
   bool goes_on() {
@@ -80,7 +81,7 @@ private:
   const RunOptions& options_;
   SpinWatch spin_watch_;
   RunResult result_;
-  uint64_t executed_ = 0;
+  uint64_t executed_; // of the whole launch
   uint64_t reported_ = 0;
 };
 
