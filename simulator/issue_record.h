@@ -7,11 +7,17 @@
 #include "isa/insn.h"
 
 #include <array>
+#include <bit>
 #include <cstdint>
 
 namespace pto::sim {
 
 struct ProgramInsn;
+
+/// Set bits. Nearly all masks are full, and counting bits is a call on hosts of the baseline.
+inline uint32_t lane_count(uint32_t mask) {
+  return mask == ~0u ? isa::kWarpLanes : static_cast<uint32_t>(std::popcount(mask));
+}
 
 /// A copy that an ASYNC_LOAD or ASYNC_STORE started.
 struct CopyRecord {

@@ -3,6 +3,8 @@
 // most 32 addresses, and they usually ascend.
 #include "simulator/timing/coalesce.h"
 
+#include "isa/insn.h"
+
 #include <algorithm>
 #include <bit>
 
@@ -38,11 +40,32 @@ unsigned distinct_words(const WarpAddresses& access,
   return count;
 }
 
+/// Every lane is active and takes the bytes after those of the lane before.
+bool is_one_run(const WarpAddresses& access) {
+  uint64_t differs = 0;
+  for (unsigned lane = 0; lane < isa::kWarpLanes; ++lane) {
+    differs |= access.addresses[lane] ^ (access.addresses[0] + uint64_t{lane} * access.bytes);
+  }
+  return access.mask == ~0u && differs == 0;
+}
+
 } // namespace
 
 LineSet distinct_lines(const WarpAddresses& access, uint32_t line_bytes) {
   LineSet set;
   const unsigned shift = static_cast<unsigned>(std::countr_zero(line_bytes));
+  if (is_one_run(access)) {
+    const uint64_t begin = access.addresses[0];
+    const uint64_t end = begin + uint64_t{access.bytes} * isa::kWarpLanes;
+    for (uint64_t line = begin >> shift; line << shift < end && set.count < kMaxWarpLines; ++line) {
+      const uint64_t from = std::max(begin, line << shift);
+      const uint64_t to = std::min(end, (line + 1) << shift);
+      set.line[set.count] = line;
+      set.covered_bytes[set.count] = static_cast<uint32_t>(to - from);
+      ++set.count;
+    }
+    return set;
+  }
   for (uint32_t rest = access.mask; rest != 0; rest &= rest - 1) {
     const uint64_t address = access.addresses[std::countr_zero(rest)];
     const uint64_t last = (address + access.bytes - 1) >> shift;

@@ -24,8 +24,9 @@ struct WarpAddresses {
 /// Distinct lines in the order of first touch, with the bytes that the lanes cover in each.
 struct LineSet {
   unsigned count = 0;
-  std::array<uint64_t, kMaxWarpLines> line{}; // address / line_bytes
-  std::array<uint32_t, kMaxWarpLines> covered_bytes{};
+  // Of `count` lines; the rest is not even zeroed, which would cost more than the search.
+  std::array<uint64_t, kMaxWarpLines> line; // address / line_bytes
+  std::array<uint32_t, kMaxWarpLines> covered_bytes;
 };
 [[nodiscard]] LineSet distinct_lines(const WarpAddresses& access, uint32_t line_bytes);
 

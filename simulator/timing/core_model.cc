@@ -35,6 +35,21 @@ const Server& first_free(const std::vector<Server>& pipes) {
 
 } // namespace
 
+void TimedBlock::restart(uint32_t warp_count, const ProgramTiming& program) {
+  std::vector<TimedWarp> kept = std::move(warps);
+  *this = TimedBlock{};
+  warps = std::move(kept);
+  warps.resize(warp_count);
+  for (uint32_t w = 0; w < warp_count; ++w) {
+    TimedWarp& warp = warps[w];
+    static_cast<WarpProgress&>(warp) = {};
+    warp.warp = w;
+    for (const ScoreIndex index : program.written()) {
+      warp.score[index] = {};
+    }
+  }
+}
+
 ScoreEntry& TimedBlock::tile(uint32_t key) {
   for (auto& tile : tiles) {
     if (tile.first == key) {
@@ -126,10 +141,16 @@ uint64_t CoreModel::fetch_ready(uint32_t pc, uint64_t cycle) {
     return cycle;
   }
   const uint64_t line = static_cast<uint64_t>(pc) * fetch.insn_bytes / fetch.line_bytes;
+  if (line == fetched_line_) { // still the newest of the code cache
+    return std::max(cycle, fetched_ready_);
+  }
   if (const std::optional<uint32_t> slot = code_.touch(line)) {
-    return std::max(cycle, whole_cycle(code_.ready(*slot)));
+    fetched_line_ = line;
+    fetched_ready_ = whole_cycle(code_.ready(*slot));
+    return std::max(cycle, fetched_ready_);
   }
   // The line comes with those after it.
+  fetched_line_ = UINT64_MAX;
   const uint64_t ready = cycle + fetch.miss_latency_cycles;
   for (uint64_t next = line; next <= line + fetch.ahead_bytes / fetch.line_bytes; ++next) {
     if (!code_.find(next)) {
@@ -334,66 +355,94 @@ bool CoreModel::tick(uint64_t cycle, bool only_one) {
 }
 
 void CoreModel::find_next_cycle(uint64_t from) {
-  next_cycle_ = kNever;
+  std::array<double, isa::kUnitCount + 1> free; // by unit + 1
+  for (unsigned i = 0; i < free.size(); ++i) {
+    free[i] = i == 0 || i - 1 == unit_index(Unit::kM) || !pipes_[i - 1].empty()
+                  ? unit_free(static_cast<int>(i) - 1)
+                  : 0;
+  }
+  uint64_t next = kNever;
   for (const Scheduler& scheduler : schedulers_) {
     for (TimedWarp* warp : scheduler.warps) {
       if (warp->ready == kNever) {
         continue;
       }
-      const double free = unit_free(warp->unit);
-      const uint64_t unit = static_cast<uint64_t>(free);
+      const double unit_cycle = free[static_cast<size_t>(warp->unit + 1)];
+      const uint64_t unit = static_cast<uint64_t>(unit_cycle);
       if (unit > warp->ready) {
-        note_busy_unit(*warp, free);
+        note_busy_unit(*warp, unit_cycle);
       }
-      next_cycle_ = std::min(next_cycle_, std::max({warp->ready, unit, from}));
+      next = std::min(next, std::max({warp->ready, unit, from}));
     }
   }
+  next_cycle_ = next;
 }
 
 void CoreModel::charge(TimedWarp& warp, uint64_t cycle, bool is_free, TimelineEntry& entry) {
-  StallCycles stalls;
-  uint64_t cursor = warp.cursor;
-  entry.stall_cycles = static_cast<uint32_t>(cycle - cursor);
-  const auto until = [&](uint64_t end, StallReason reason) {
+  const uint64_t begin = warp.cursor;
+  entry.stall_cycles = static_cast<uint32_t>(cycle - begin);
+  if (!is_free) {
+    ++warp.counters.issued_cycles;
+  }
+  warp.cursor = is_free ? cycle : cycle + 1;
+  if (begin >= cycle) {
+    return;
+  }
+  // Few reasons of the many: kept as a list, each once.
+  struct Part {
+    StallReason reason = StallReason::kOperand;
+    bool has_operand = false; // some of it is the operand's
+    uint64_t cycles = 0;
+  };
+  std::array<Part, 8> parts;
+  unsigned count = 0;
+  uint64_t cursor = begin;
+  const auto until = [&](uint64_t end, StallReason reason, bool is_operand = false) {
     end = std::min(end, cycle);
-    if (end > cursor) {
-      stalls[reason] += end - cursor;
-      cursor = end;
+    if (end <= cursor) {
+      return;
     }
+    unsigned at = 0;
+    while (at < count && parts[at].reason != reason) {
+      ++at;
+    }
+    parts[at].reason = reason;
+    parts[at].has_operand = parts[at].has_operand || is_operand;
+    parts[at].cycles += end - cursor;
+    count = std::max(count, at + 1);
+    cursor = end;
   };
   const Holds& holds = warp.holds;
   until(holds.branch, StallReason::kBranch);
   until(holds.hold, holds.hold_reason);
   until(holds.fetch, StallReason::kFetch);
   const ScoreEntry& operand = holds.operand;
-  StallCycles of_operand = stalls; // before, then what the operand added
   if (operand.done_cycle > cursor) {
-    until(operand.done_cycle - operand.late_cycles, StallReason::kOperand);
-    until(operand.done_cycle - operand.bandwidth_cycles, operand.reason);
-    until(operand.done_cycle, StallReason::kBandwidth);
-  }
-  for (unsigned r = 0; r < kStallReasonCount; ++r) {
-    of_operand.cycles[r] = stalls.cycles[r] - of_operand.cycles[r];
+    until(operand.done_cycle - operand.late_cycles, StallReason::kOperand, true);
+    until(operand.done_cycle - operand.bandwidth_cycles, operand.reason, true);
+    until(operand.done_cycle, StallReason::kBandwidth, true);
   }
   until(warp.unit_until, warp.unit_reason);
   until(cycle, StallReason::kIssueSlot);
-  uint64_t most = 0;
-  for (unsigned r = 0; r < kStallReasonCount; ++r) {
-    if (stalls.cycles[r] > most) {
-      most = stalls.cycles[r];
-      entry.reason = static_cast<StallReason>(r);
+  StallCycles& of_pc = run_.by_pc[warp.pc].stalls;
+  const Part* most = nullptr;
+  for (unsigned i = 0; i < count; ++i) {
+    const Part& part = parts[i];
+    warp.counters.stalls[part.reason] += part.cycles;
+    of_pc[part.reason] += part.cycles;
+    if (most == nullptr || part.cycles > most->cycles ||
+        (part.cycles == most->cycles && part.reason < most->reason)) {
+      most = &part;
     }
   }
+  if (most == nullptr) {
+    return;
+  }
+  entry.reason = most->reason;
   // Who wrote the operand explains the wait only where the operand was most of it.
-  if (most != 0 && of_operand.cycles[static_cast<unsigned>(entry.reason)] != 0) {
+  if (most->has_operand) {
     entry.cause_pc = operand.writer_pc;
   }
-  warp.counters.stalls.add(stalls);
-  run_.by_pc[warp.pc].stalls.add(stalls);
-  if (!is_free) {
-    ++warp.counters.issued_cycles;
-  }
-  warp.cursor = is_free ? cycle : cycle + 1;
 }
 
 ResultTime CoreModel::book_memory(TimedWarp& warp,
@@ -600,7 +649,7 @@ CoreModel::execute(TimedWarp& warp, uint64_t cycle, TimelineEntry& entry, double
   entry.first_warp = warp.warp;
   entry.last_warp = warp.warp;
   entry.unit = timing.unit;
-  entry.active_lanes = static_cast<uint32_t>(std::popcount(record.exec_mask));
+  entry.active_lanes = lane_count(record.exec_mask);
   if (lanes != 0) {
     entry.first_lane = warp.warp * isa::kWarpLanes + static_cast<uint32_t>(std::countr_zero(lanes));
     entry.last_lane =

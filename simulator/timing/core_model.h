@@ -33,7 +33,8 @@ struct Holds {
   }
 };
 
-struct TimedWarp {
+/// A warp's state but for its scoreboard.
+struct WarpProgress {
   TimedBlock* block = nullptr;
   uint32_t warp = 0; // within the block
   uint32_t pc = 0;
@@ -51,11 +52,17 @@ struct TimedWarp {
   int unit = -1; // that the next insn needs; -1: none
   bool is_free = false;
   Holds holds;
-  Scoreboard score;
   WarpCounters counters;
 };
 
+struct TimedWarp : WarpProgress {
+  Scoreboard score;
+};
+
 struct TimedBlock {
+  /// As new, with so many warps. Of scoreboards only what the program writes can be set.
+  void restart(uint32_t warp_count, const ProgramTiming& program);
+
   uint32_t place = 0;
   uint32_t live_warps = 0;
   uint32_t pending_atomics = 0;
@@ -111,6 +118,7 @@ public:
   [[nodiscard]] uint64_t next_cycle() const { return next_cycle_; }
   /// A warp's atomic has its result.
   void finish_atomic(const RunState::PendingAtomic& atomic, double cycle);
+  [[nodiscard]] bool has_ended() const { return !ended_.empty(); }
   /// Blocks that have ended since the last call.
   std::vector<std::unique_ptr<TimedBlock>> take_ended();
 
@@ -176,8 +184,10 @@ private:
   std::vector<Scheduler> schedulers_;
   uint32_t issue_width_ = 1; // of one scheduler
   bool is_round_robin_ = false;
-  bool shares_memory_pipe_ = false; // of the schedulers: they take turns
-  size_t first_scheduler_ = 0;      // whose turn it is
+  bool shares_memory_pipe_ = false;    // of the schedulers: they take turns
+  size_t first_scheduler_ = 0;         // whose turn it is
+  uint64_t fetched_line_ = UINT64_MAX; // of code, the latest that was there
+  uint64_t fetched_ready_ = 0;
   uint64_t next_cycle_ = kNever;
   uint64_t ticked_cycle_ = kNever;
   size_t ticked_first_ = 0;     // first_scheduler_ when that cycle began

@@ -15,10 +15,10 @@ namespace pto::sim {
 
 /// One insn of the program over all warps.
 struct PcCounters {
-  uint64_t issues = 0;   // warp insns
-  uint64_t lane_ops = 0; // active lanes of them
+  uint64_t issues = 0;      // warp insns
+  uint64_t lane_ops = 0;    // active lanes of them
   uint64_t matrix_macs = 0; // m * n * k of matrix operations
-  StallCycles stalls;    // cycles that warps waited in front of this insn
+  StallCycles stalls;       // cycles that warps waited in front of this insn
 };
 
 /// One warp of one block. issued_cycles + stalls.total() == elapsed_cycles, always.

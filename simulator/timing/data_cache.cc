@@ -15,7 +15,7 @@ CacheTags::CacheTags(uint32_t slots, uint32_t ways, Replacement replacement)
   const uint32_t sets = slots / ways_;
   slots_.resize(static_cast<size_t>(sets) * ways_);
   sets_.resize(sets);
-  table_.assign(std::bit_ceil(slots_.size() * 2), kNone);
+  table_.resize(std::bit_ceil(slots_.size() * 2));
 }
 
 size_t CacheTags::home(uint64_t line) const {
@@ -24,7 +24,7 @@ size_t CacheTags::home(uint64_t line) const {
 
 size_t CacheTags::probe(uint64_t line) const {
   size_t at = home(line);
-  while (table_[at] != kNone && slots_[table_[at]].line != line) {
+  while (table_[at] != 0 && slots_[table_[at] - 1].line != line) {
     at = (at + 1) & (table_.size() - 1);
   }
   return at;
@@ -34,8 +34,8 @@ std::optional<uint32_t> CacheTags::find(uint64_t line) const {
   if (slots_.empty()) {
     return std::nullopt;
   }
-  const uint32_t slot = table_[probe(line)];
-  return slot != kNone ? std::optional<uint32_t>(slot) : std::nullopt;
+  const uint32_t entry = table_[probe(line)];
+  return entry != 0 ? std::optional<uint32_t>(entry - 1) : std::nullopt;
 }
 
 std::optional<uint32_t> CacheTags::touch(uint64_t line) {
@@ -70,11 +70,14 @@ std::optional<CacheTags::Fill> CacheTags::fill(uint64_t line) {
     }
     unlink(set, fill.slot);
   }
-  slots_[fill.slot] = {};
-  slots_[fill.slot].line = line;
-  slots_[fill.slot].is_valid = true;
+  slots_[fill.slot] = {.line = line,
+                       .ready = 0,
+                       .newer = kNone,
+                       .older = kNone,
+                       .is_valid = true,
+                       .is_dirty = false};
   link_newest(set, fill.slot);
-  table_[probe(line)] = fill.slot;
+  table_[probe(line)] = fill.slot + 1;
   return fill;
 }
 
@@ -92,9 +95,9 @@ bool CacheTags::invalidate(uint64_t line) {
 }
 
 void CacheTags::invalidate_all() {
-  std::fill(slots_.begin(), slots_.end(), Slot{});
+  slots_ = decltype(slots_)(slots_.size());
   std::fill(sets_.begin(), sets_.end(), Set{});
-  std::fill(table_.begin(), table_.end(), kNone);
+  table_ = decltype(table_)(table_.size());
 }
 
 std::optional<uint64_t> CacheTags::line_in(uint32_t slot) const {
@@ -131,16 +134,16 @@ void CacheTags::erase_from_table(uint64_t line) {
   size_t at = hole;
   for (;;) {
     at = (at + 1) & mask;
-    if (table_[at] == kNone) {
+    if (table_[at] == 0) {
       break;
     }
-    const size_t wanted = home(slots_[table_[at]].line);
+    const size_t wanted = home(slots_[table_[at] - 1].line);
     if (((at - wanted) & mask) >= ((at - hole) & mask)) {
       table_[hole] = table_[at];
       hole = at;
     }
   }
-  table_[hole] = kNone;
+  table_[hole] = 0;
 }
 
 } // namespace pto::sim

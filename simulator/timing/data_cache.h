@@ -5,6 +5,8 @@
 // line n that comes in takes slot n, so that what LOAD brought in lies in a predictable place.
 #pragma once
 
+#include "simulator/timing/zeroed_allocator.h"
+
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -48,13 +50,13 @@ public:
 
 private:
   static constexpr uint32_t kNone = UINT32_MAX;
-  struct Slot {
-    uint64_t line = 0;
-    double ready = 0;
-    uint32_t newer = kNone; // order of the set: oldest first
-    uint32_t older = kNone;
-    bool is_valid = false;
-    bool is_dirty = false;
+  struct Slot { // zero bytes until it is filled for the first time
+    uint64_t line;
+    double ready;
+    uint32_t newer; // order of the set: oldest first
+    uint32_t older;
+    bool is_valid;
+    bool is_dirty;
   };
   struct Set {
     uint32_t oldest = kNone;
@@ -74,9 +76,9 @@ private:
 
   uint32_t ways_;
   Replacement replacement_;
-  std::vector<Slot> slots_;
+  std::vector<Slot, ZeroedAllocator<Slot>> slots_;
   std::vector<Set> sets_;
-  std::vector<uint32_t> table_; // open addressing: line -> slot
+  std::vector<uint32_t, ZeroedAllocator<uint32_t>> table_; // open addressing: line -> slot + 1
 };
 
 } // namespace pto::sim

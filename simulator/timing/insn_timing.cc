@@ -132,6 +132,9 @@ ProgramTiming::ProgramTiming(const Object& object, const MachineProfile& machine
       timing.is_memory_pipe = same.is_memory_pipe;
     }
     find_registers(timing);
+    for (const ScoreIndex index : timing.writes) {
+      add_once(written_, index);
+    }
     shares_l1_ |= object.code[pc].desc->scope == Scope::kBlock;
   }
   for (const FusionRule& rule : machine.fusion) {

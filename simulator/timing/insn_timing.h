@@ -48,6 +48,8 @@ public:
 
   const InsnTiming& operator[](uint32_t pc) const { return insns_[pc]; }
   [[nodiscard]] size_t size() const { return insns_.size(); }
+  /// Every register that some insn writes.
+  [[nodiscard]] const std::vector<ScoreIndex>& written() const { return written_; }
   /// Whether block-scoped insns (copies, matrix operations) work on the scratchpad at their own
   /// pace, so that accesses to it must be remembered.
   [[nodiscard]] bool shares_l1() const { return shares_l1_; }
@@ -61,6 +63,7 @@ private:
   void try_fusion(uint32_t pc, const isa::FusionRule& rule);
 
   std::vector<InsnTiming> insns_;
+  std::vector<ScoreIndex> written_;
   std::vector<std::string> missing_keys_;
   bool shares_l1_ = false;
 };

@@ -56,7 +56,8 @@ struct TimingModel::Impl {
   std::priority_queue<CoreEvent> core_events;    // may hold outdated ones
   std::priority_queue<FreePlace> free_places;
   double dispatcher_free = 0;
-  bool is_grid_empty = false; // no block is left to hand out
+  bool is_grid_empty = false;                           // no block is left to hand out
+  std::vector<std::unique_ptr<TimedBlock>> idle_blocks; // to be used again
   uint64_t live_blocks = 0;
   uint64_t end_cycle = 0;
   std::vector<BlockSpan> spans;
@@ -76,7 +77,10 @@ struct TimingModel::Impl {
   }
 
   void collect_ended(uint32_t core) {
-    for (const std::unique_ptr<TimedBlock>& block : cores[core]->take_ended()) {
+    if (!cores[core]->has_ended()) {
+      return;
+    }
+    for (std::unique_ptr<TimedBlock>& block : cores[core]->take_ended()) {
       --live_blocks;
       end_cycle = std::max(end_cycle, block->span.end_cycle + run.machine.launch.block_end_cycles);
       for (const TimedWarp& warp : block->warps) {
@@ -94,6 +98,7 @@ struct TimingModel::Impl {
           {static_cast<double>(block->span.end_cycle) + run.machine.launch.block_end_cycles,
            block->place % run.machine.blocks_per_core,
            core});
+      idle_blocks.push_back(std::move(block));
     }
   }
 
@@ -114,16 +119,19 @@ struct TimingModel::Impl {
     }
     free_places.pop();
     dispatcher_free = cycle + run.machine.launch.dispatch_interval_cycles;
-    auto block = std::make_unique<TimedBlock>();
+    std::unique_ptr<TimedBlock> block;
+    if (idle_blocks.empty()) {
+      block = std::make_unique<TimedBlock>();
+    } else {
+      block = std::move(idle_blocks.back());
+      idle_blocks.pop_back();
+    }
+    block->restart(admitted->warps, run.program);
     block->place = place_of(place.core, place.rank);
     block->span.block = admitted->block;
     block->span.core = place.core;
     block->span.dispatch_cycle = whole_cycle(cycle);
     block->span.start_cycle = whole_cycle(cycle) + run.machine.launch.block_start_cycles;
-    block->warps.resize(admitted->warps);
-    for (uint32_t w = 0; w < admitted->warps; ++w) {
-      block->warps[w].warp = w;
-    }
     ++live_blocks;
     if (!cores[place.core]) {
       cores[place.core] = std::make_unique<CoreModel>(run, place.core);
