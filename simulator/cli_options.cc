@@ -4,6 +4,7 @@
 
 #include "simulator/launch_setup.h"
 #include "simulator/number_text.h"
+#include "simulator/sampled.h"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -219,6 +220,11 @@ void declare(CLI::App& app, SimOptions& options, RawOptions& raw) {
   app.add_option("--max-instructions", raw.max_insns, "Stop after so many warp instructions")
       ->type_name("N");
   app.add_option("--max-cycles", raw.max_cycles, "Stop after so many cycles")->type_name("N");
+  app.add_option("--sample",
+                 options.sample_waves,
+                 "Time the first N waves of blocks, run the others for results alone and estimate "
+                 "the cycles of all; N from 4, 8 is good")
+      ->type_name("N");
   add_repeatable(app,
                  "-m,--profile",
                  options.profiles,
@@ -325,6 +331,15 @@ void complete(SimOptions& options, const RawOptions& raw) {
   options.checks = *checks;
   const bool is_timed = options.device.empty() && !options.is_functional &&
                         (options.schedule.empty() || options.schedule == "timed");
+  if (options.sample_waves != 0 && (!is_timed || options.sample_waves < kLeastWaves)) {
+    throw CLI::ValidationError(
+        "--sample",
+        is_timed ? fmt::format("{} waves; expected at least {}: the first fills the machine and "
+                               "the last drains it",
+                               options.sample_waves,
+                               kLeastWaves)
+                 : std::string("there are no cycles to estimate without timing"));
+  }
   if (!is_timed && options.max_cycles != UINT64_MAX) {
     throw CLI::ValidationError("--max-cycles",
                                "there are no cycles without timing; use "

@@ -6,6 +6,7 @@
 #include "simulator/functional.h"
 #include "simulator/launch_setup.h"
 #include "simulator/progress_line.h"
+#include "simulator/sampled.h"
 #include "simulator/schedule.h"
 
 #include <fmt/format.h>
@@ -75,7 +76,9 @@ KernelRun run_kernel(const SimOptions& options,
       line.update(progress, cycle);
     };
     SharedMemory shared(machine.profile);
-    run.timed = run_timed(launch, shared, timed_options);
+    run.timed = options.sample_waves == 0
+                    ? run_timed(launch, shared, timed_options)
+                    : run_sampled(launch, shared, timed_options, options.sample_waves);
     run.result = std::move(run.timed->run);
   }
   checks.add_result(launch, run.result);

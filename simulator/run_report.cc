@@ -123,7 +123,12 @@ nlohmann::json timed_json(const TimedResult& timed) {
     stalls[std::string(kStallInfo[i].name)] = counters.stalls.cycles[i];
   }
   const MemoryCounters& memory = counters.memory;
-  return {{"cycles", counters.cycles},
+  nlohmann::json sample; // null: every block was timed
+  if (timed.sample) {
+    sample = {{"timed_blocks", timed.sample->timed_blocks}, {"timed_cycles", counters.cycles}};
+  }
+  return {{"cycles", timed.total_cycles()},
+          {"sample", sample},
           {"microseconds", timed.microseconds()},
           {"lane_efficiency", counters.lane_efficiency()},
           {"issued_cycles", counters.issued_cycles},
@@ -253,13 +258,19 @@ std::string summary_text(const RunReport& report) {
                                  stop,
                                  plural(run.result.counts.warp_insns, "warp instruction"));
   if (run.timed) {
-    text += fmt::format(" in {} ({} at {:g} MHz, {})",
-                        plural(run.timed->counters.cycles, "cycle"),
+    text += fmt::format(" in {}{} ({} at {:g} MHz, {})",
+                        run.timed->sample ? "about " : "",
+                        plural(run.timed->total_cycles(), "cycle"),
                         time_text(run.timed->microseconds()),
                         run.profile.clock_mhz,
                         run.profile.name);
   }
   text += '\n';
+  if (run.timed && run.timed->sample) {
+    text += fmt::format("  estimated from the first {} in {}, which other figures are about\n",
+                        plural(run.timed->sample->timed_blocks, "block"),
+                        plural(run.timed->counters.cycles, "cycle"));
+  }
   if (report.options->is_verbose && run.timed) {
     text += verbose_text(run);
   }

@@ -2,8 +2,6 @@
 // The engine behind the timing model: resident blocks by place, one warp insn at a time.
 #include "simulator/timed.h"
 
-#include <bit>
-
 namespace pto::sim {
 
 namespace {
@@ -31,7 +29,8 @@ BlockRun* TimedRun::block_at(uint32_t place) const {
 }
 
 std::optional<AdmittedBlock> TimedRun::admit(uint32_t place, uint32_t core) {
-  std::unique_ptr<BlockRun> block = launch_.next_block(core);
+  std::unique_ptr<BlockRun> block =
+      launch_.blocks_started() < options_.max_blocks ? launch_.next_block(core) : nullptr;
   if (!block) {
     return std::nullopt;
   }
@@ -58,7 +57,7 @@ const IssueRecord& TimedRun::step(uint32_t place, uint32_t warp, uint64_t cycle)
   block.set_clock(cycle);
   last_record_ = &block.step(warp);
   ++counts_.warp_insns;
-  counts_.lane_insns += static_cast<uint64_t>(std::popcount(last_record_->exec_mask));
+  counts_.lane_insns += lane_count(last_record_->exec_mask);
   if (counts_.warp_insns % kProgressInsns == 0 && options_.progress) {
     options_.progress({launch_.blocks_done(), launch_.block_count(), counts_}, cycle);
   }

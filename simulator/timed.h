@@ -41,6 +41,13 @@ struct TimedOptions {
   /// Called often (every few thousand warp insns): a long block must show progress too.
   std::function<void(const Progress&, uint64_t cycle)> progress;
   IssueGate* gate = nullptr;
+  uint64_t max_blocks = UINT64_MAX; // the run ends after the first so many of the grid
+};
+
+/// What a run that timed only the first blocks says of the whole launch (sampled.h).
+struct SampleEstimate {
+  uint64_t timed_blocks = 0;
+  double cycles = 0;
 };
 
 /// A run's state as a value, blocks and time; hbm through the mark of an HbmHistory.
@@ -60,8 +67,13 @@ struct TimedResult {
   Timeline timeline;
   std::vector<std::string> missing_keys; // latency keys that the profile lacks, used by the kernel
   double clock_mhz = 0;
+  std::optional<SampleEstimate> sample; // counters are of its timed blocks alone
+  /// Of the whole launch, estimated where it was sampled.
+  [[nodiscard]] uint64_t total_cycles() const {
+    return sample ? static_cast<uint64_t>(sample->cycles + 0.5) : counters.cycles;
+  }
   [[nodiscard]] double microseconds() const {
-    return static_cast<double>(counters.cycles) / clock_mhz;
+    return static_cast<double>(total_cycles()) / clock_mhz;
   }
 };
 
