@@ -217,11 +217,11 @@ struct InsnDesc {
   CheckFn check = nullptr;
   ExecFn exec = nullptr;
   LinearFn linear = nullptr; // null: lanes are always computed
-  std::string_view npu;     // NPU backend's spelling (runtime/npu/lowering.h); empty: no lowering
-  std::string_view summary; // one sentence
-  std::string_view formula; // for the reference manual
-  std::string_view details; // longer rules, Markdown; may be empty
-  std::string_view example; // assembles as it stands inside a kernel with parameters a, n
+  std::string_view npu;      // NPU backend's spelling (runtime/npu/lowering.h); empty: no lowering
+  std::string_view summary;  // one sentence
+  std::string_view formula;  // for the reference manual
+  std::string_view details;  // longer rules, Markdown; may be empty
+  std::string_view example;  // assembles as it stands inside a kernel with parameters a, n
 
   constexpr const OperandList& form(unsigned index) const {
     return index == 0 ? operands : operands2;

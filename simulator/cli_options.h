@@ -63,7 +63,7 @@ struct SimOptions {
   unsigned threads = 0;
   uint64_t max_insns = UINT64_MAX;
   uint64_t max_cycles = UINT64_MAX;
-  uint32_t sample_waves = 0; // 0: every block is timed
+  uint32_t sample_waves = 0;         // 0: every block is timed
   std::vector<std::string> profiles; // empty: the file's .machine, else reference
   std::vector<std::string> overrides;
   std::vector<std::string> include_dirs;

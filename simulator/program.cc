@@ -245,9 +245,9 @@ void Program::survey() {
       }
       for (unsigned i = 0; i < decoded.insn.operand_count; ++i) {
         const isa::Operand& operand = decoded.insn.operand(i);
-        reads_clock_ = reads_clock_ ||
-                       (operand.kind == isa::OperandKind::kSpecial &&
-                        static_cast<isa::Special>(operand.index) == isa::Special::kClock);
+        reads_clock_ =
+            reads_clock_ || (operand.kind == isa::OperandKind::kSpecial &&
+                             static_cast<isa::Special>(operand.index) == isa::Special::kClock);
         if (operand.kind != isa::OperandKind::kLabel || !decoded.insn.desc->has(isa::kCall)) {
           continue;
         }

@@ -14,7 +14,7 @@ inline constexpr uint32_t kLeastWaves = 4;
 /// of every other mode. The result's counters and timeline are of the timed blocks; result.sample
 /// estimates the whole launch from the pace at which they ended, and is absent where all blocks
 /// were timed. That assumes that later blocks do the work of the first ones, and that none waits
-/// for a later one; docs/performance.md has the errors on the corpus.
+/// for a later one.
 TimedResult
 run_sampled(Launch& launch, SharedMemory& shared, const TimedOptions& options, uint32_t waves);
 

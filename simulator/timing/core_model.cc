@@ -391,14 +391,13 @@ void CoreModel::charge(TimedWarp& warp, uint64_t cycle, bool is_free, TimelineEn
   // Few reasons of the many: kept as a list, each once.
   struct Part {
     StallReason reason = StallReason::kOperand;
+    bool has_operand = false; // some of it is the operand's
     uint64_t cycles = 0;
-    uint64_t of_operand = 0; // of them, waiting for the late operand
   };
   std::array<Part, 8> parts;
   unsigned count = 0;
   uint64_t cursor = begin;
-  bool is_operand = false;
-  const auto until = [&](uint64_t end, StallReason reason) {
+  const auto until = [&](uint64_t end, StallReason reason, bool is_operand = false) {
     end = std::min(end, cycle);
     if (end <= cursor) {
       return;
@@ -408,8 +407,8 @@ void CoreModel::charge(TimedWarp& warp, uint64_t cycle, bool is_free, TimelineEn
       ++at;
     }
     parts[at].reason = reason;
+    parts[at].has_operand = parts[at].has_operand || is_operand;
     parts[at].cycles += end - cursor;
-    parts[at].of_operand += is_operand ? end - cursor : 0;
     count = std::max(count, at + 1);
     cursor = end;
   };
@@ -419,26 +418,30 @@ void CoreModel::charge(TimedWarp& warp, uint64_t cycle, bool is_free, TimelineEn
   until(holds.fetch, StallReason::kFetch);
   const ScoreEntry& operand = holds.operand;
   if (operand.done_cycle > cursor) {
-    is_operand = true;
-    until(operand.done_cycle - operand.late_cycles, StallReason::kOperand);
-    until(operand.done_cycle - operand.bandwidth_cycles, operand.reason);
-    until(operand.done_cycle, StallReason::kBandwidth);
-    is_operand = false;
+    until(operand.done_cycle - operand.late_cycles, StallReason::kOperand, true);
+    until(operand.done_cycle - operand.bandwidth_cycles, operand.reason, true);
+    until(operand.done_cycle, StallReason::kBandwidth, true);
   }
   until(warp.unit_until, warp.unit_reason);
   until(cycle, StallReason::kIssueSlot);
   StallCycles& of_pc = run_.by_pc[warp.pc].stalls;
-  uint64_t most = 0;
+  const Part* most = nullptr;
   for (unsigned i = 0; i < count; ++i) {
     const Part& part = parts[i];
     warp.counters.stalls[part.reason] += part.cycles;
     of_pc[part.reason] += part.cycles;
-    if (part.cycles > most || (part.cycles == most && part.reason < entry.reason)) {
-      most = part.cycles;
-      entry.reason = part.reason;
-      // Who wrote the operand explains the wait only where the operand was in the most of it.
-      entry.cause_pc = part.of_operand != 0 ? operand.writer_pc : UINT32_MAX;
+    if (most == nullptr || part.cycles > most->cycles ||
+        (part.cycles == most->cycles && part.reason < most->reason)) {
+      most = &part;
     }
+  }
+  if (most == nullptr) {
+    return;
+  }
+  entry.reason = most->reason;
+  // Who wrote the operand explains the wait only where the operand was most of it.
+  if (most->has_operand) {
+    entry.cause_pc = operand.writer_pc;
   }
 }
 
