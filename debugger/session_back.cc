@@ -269,6 +269,17 @@ bool Session::Impl::reaches_launch() const {
          (history->is_on() && !history->points().empty() && history->points()[0].position == 0);
 }
 
+/// Blocks that had begun before the first insn: their beginning is not repeated by running on.
+void Session::Impl::show_resident_blocks() {
+  for (const uint64_t index : owner->resident_blocks()) {
+    const sim::BlockRun& run = *owner->block(index);
+    for (const std::unique_ptr<CheckProxy>& proxy : check_proxies) {
+      proxy->block_begin(run);
+    }
+    check_gate.blocks_begun = std::max(check_gate.blocks_begun, index + 1);
+  }
+}
+
 /// Starts the checks afresh and shows them everything up to a position. Where the history does not
 /// reach back to the launch they are over: a check that has not seen all would find too much.
 void Session::Impl::replay_checks(uint64_t target) {
@@ -280,12 +291,14 @@ void Session::Impl::replay_checks(uint64_t target) {
     proxy->launch_begin(*launch);
   }
   if (target == 0) {
+    show_resident_blocks();
     return;
   }
   const StopEvent kept_event = last;
   const Focus kept_focus = focus;
   high_water = 0;
   restore(0);
+  show_resident_blocks();
   (void)run_to(target);
   last = kept_event;
   focus = kept_focus;

@@ -108,6 +108,7 @@ struct Session::Impl final : sim::IssueGate, sim::Observer {
   void fire(StopPoint& point, StopReason reason, const Focus* where);
   void start_checks(sim::CheckSet set);
   void add_check(CatchKind kind);
+  void show_resident_blocks();
   void open_checks(bool open) { check_gate.is_open = open; }
   bool is_watched() const { return !watches.empty() || scan_writer; }
 

@@ -32,7 +32,13 @@ def test_commands_of_page_run(page, tmp_path):
     for folder in ("examples", "tests"):
         (tmp_path / folder).symlink_to(ROOT / folder)
     program = ptosim.find_program()
-    environment = os.environ | {"PATH": f"{program.parent}:{os.environ['PATH']}"}
+    # Pages speak of build/release, wherever the tests' build is, and of the Python that has numpy.
+    (tmp_path / "build").mkdir()
+    (tmp_path / "build" / "release").symlink_to(program.parent.parent)
+    (tmp_path / "python").mkdir()
+    (tmp_path / "python" / "python3").symlink_to(sys.executable)
+    path = f"{program.parent}:{tmp_path / 'python'}:{os.environ['PATH']}"
+    environment = os.environ | {"PATH": path}
     done = subprocess.run(
         ["/bin/bash", "-euc", commands_of(page)],
         cwd=tmp_path,

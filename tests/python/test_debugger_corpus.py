@@ -54,7 +54,7 @@ def test_ways_of_running_agree(entry, profile, tmp_path):
                                 f"reverse-stepw {n}", f"tbreak *{rng.randrange(4)}\nc",
                                 f"goto #{rng.randrange(run['warp_instructions'])}"]))
     scripts = {
-        "steps": ["start"] + ["step"] * 8 + ["step 100000000"],
+        "steps": ["start"] + ["step"] * 8 + ["step 100000000", "c"],
         "walk": ["start", *walk, "delete", "c"],
     }
     for name, commands in scripts.items():

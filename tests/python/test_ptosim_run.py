@@ -22,6 +22,7 @@ ENDLESS = """
     cmp.eq.u32   p0, r0, 0
 @p0 bra          first
 again:
+    add.u32      r1, r1, 1 // something changes, so that this is no deadlock
     bra          again
 first:
     store.u32    hbm[a], 7
