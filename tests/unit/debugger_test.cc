@@ -74,7 +74,7 @@ TEST_CASE("every spelling and every unique prefix finds its row") {
   }
   std::string error;
   CHECK(find_command("reverse-c", error).command->name == "reverse-continue");
-  CHECK(find_command(translate("i wa"), error).command->name == "info warps");
+  CHECK(find_command(translate("i war"), error).command->name == "info warps");
   CHECK(find_command("info b", error).command->name == "info breakpoints");
   CHECK(find_command("p/x $r0", error).arguments == "/x $r0");
   CHECK(find_command("delete 3", error).command->name == "delete");
