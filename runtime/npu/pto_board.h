@@ -72,11 +72,7 @@ PTO_FN Team team_of_block() {
           static_cast<uint32_t>(__popc(active))};
 }
 /// The value of the first active lane.
-PTO_FN uint32_t of_first(uint32_t value) {
-  const uint32_t active = asc_activemask();
-  return asc_shfl(value, static_cast<int32_t>(__ffs(static_cast<int32_t>(active))) - 1, 32);
-}
-PTO_FN uint64_t of_first(uint64_t value) {
+template <class V> PTO_FN V of_first(V value) {
   const uint32_t active = asc_activemask();
   return asc_shfl(value, static_cast<int32_t>(__ffs(static_cast<int32_t>(active))) - 1, 32);
 }
@@ -225,23 +221,6 @@ PTO_FN void start_copy(PTO_UB Board* board,
   asc_threadfence_block();
   PTO_STEP();
 }
-PTO_FN void async_load(PTO_UB Board* board,
-                       PTO_UB uint8_t* l1,
-                       Ub to,
-                       Gm from,
-                       uint32_t bytes,
-                       uint32_t event = kNoEvent PTO_LINE) {
-  start_copy(board,
-             l1,
-             false,
-             from,
-             static_cast<uint32_t>(to.address - l1),
-             1,
-             bytes,
-             0,
-             0,
-             event PTO_PASS_LINE);
-}
 PTO_FN void async_load_2d(PTO_UB Board* board,
                           PTO_UB uint8_t* l1,
                           Ub to,
@@ -262,22 +241,13 @@ PTO_FN void async_load_2d(PTO_UB Board* board,
              index(ub_stride),
              event PTO_PASS_LINE);
 }
-PTO_FN void async_store(PTO_UB Board* board,
-                        PTO_UB uint8_t* l1,
-                        Gm to,
-                        Ub from,
-                        uint32_t bytes,
-                        uint32_t event = kNoEvent PTO_LINE) {
-  start_copy(board,
-             l1,
-             true,
-             to,
-             static_cast<uint32_t>(from.address - l1),
-             1,
-             bytes,
-             0,
-             0,
-             event PTO_PASS_LINE);
+PTO_FN void async_load(PTO_UB Board* board,
+                       PTO_UB uint8_t* l1,
+                       Ub to,
+                       Gm from,
+                       uint32_t bytes,
+                       uint32_t event = kNoEvent PTO_LINE) {
+  async_load_2d(board, l1, to, from, 1, bytes, 0, 0, event PTO_PASS_LINE);
 }
 PTO_FN void async_store_2d(PTO_UB Board* board,
                            PTO_UB uint8_t* l1,
@@ -298,6 +268,14 @@ PTO_FN void async_store_2d(PTO_UB Board* board,
              index(gm_stride),
              index(ub_stride),
              event PTO_PASS_LINE);
+}
+PTO_FN void async_store(PTO_UB Board* board,
+                        PTO_UB uint8_t* l1,
+                        Gm to,
+                        Ub from,
+                        uint32_t bytes,
+                        uint32_t event = kNoEvent PTO_LINE) {
+  async_store_2d(board, l1, to, from, 1, bytes, 0, 0, event PTO_PASS_LINE);
 }
 
 /// Until every copy of the event that was issued so far is done.

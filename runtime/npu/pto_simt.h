@@ -174,11 +174,6 @@ template <class T> PTO_FN Slot<T> narrow(float x) {
   }
 }
 
-/// Both halves of an f16x2.
-template <class F> PTO_FN uint32_t on_halves(F f, uint32_t a, uint32_t b) {
-  return f(a & 0xffffu, b & 0xffffu) | f(a >> 16, b >> 16) << 16;
-}
-
 // ---------------------------------------------------------------- control that the emulation sees
 
 /// One trip of an endless loop: `for (pto::Loop loop; loop.next();)`. The emulation counts trips,
@@ -619,32 +614,33 @@ template <class T> PTO_FN typename T::memory to_memory(Slot<T> slot) {
   }
 }
 
-template <class T, class Path = types::ca> PTO_FN Slot<T> load(Gm from PTO_LINE) {
-  PTO_STEP();
-  using V = typename T::memory;
+// One function for global memory and scratchpad alike; only global memory has paths other than the
+// default.
+template <class V, class Path, class Place> PTO_FN V read_at(Place from) {
   if constexpr (kSame<Path, types::cg>) {
-    return from_memory<T>(asc_ldcg(from.as<V>()));
+    return asc_ldcg(from.template as<V>());
   } else if constexpr (kSame<Path, types::cv>) {
-    return from_memory<T>(*from.as<volatile V>());
+    return *from.template as<volatile V>();
   } else {
-    return from_memory<T>(*from.as<V>());
+    return *from.template as<V>();
   }
 }
-template <class T> PTO_FN Slot<T> load(Ub from PTO_LINE) {
-  PTO_STEP();
-  return from_memory<T>(*from.as<typename T::memory>());
-}
-template <class T, class Path = types::wt> PTO_FN void store(Gm to, Slot<T> a PTO_LINE) {
-  PTO_STEP();
+template <class Path, class Place, class V> PTO_FN void write_at(Place to, V value) {
   if constexpr (kSame<Path, types::cg>) {
-    asc_stcg(to.as<typename T::memory>(), to_memory<T>(a));
+    asc_stcg(to.template as<V>(), value);
   } else {
-    *to.as<typename T::memory>() = to_memory<T>(a);
+    *to.template as<V>() = value;
   }
 }
-template <class T> PTO_FN void store(Ub to, Slot<T> a PTO_LINE) {
+
+template <class T, class Path = types::ca, class Place> PTO_FN Slot<T> load(Place from PTO_LINE) {
   PTO_STEP();
-  *to.as<typename T::memory>() = to_memory<T>(a);
+  return from_memory<T>(read_at<typename T::memory, Path>(from));
+}
+template <class T, class Path = types::wt, class Place>
+PTO_FN void store(Place to, Slot<T> a PTO_LINE) {
+  PTO_STEP();
+  write_at<Path>(to, to_memory<T>(a));
 }
 
 /// The vendor's short vector of n elements of a size.
@@ -668,102 +664,54 @@ template <class T, class E> PTO_FN Slot<T> element(E bits_of_element) {
     return static_cast<Slot<T>>(static_cast<typename T::memory>(bits_of_element));
   }
 }
-template <class Path, class V> PTO_FN V read_vector(PTO_GM V* from) {
-  if constexpr (kSame<Path, types::cg>) {
-    return asc_ldcg(from);
-  } else {
-    return *from;
-  }
-}
-
-template <class T, class Path = types::ca>
-PTO_FN void load_x2(Gm from, Slot<T>& r0, Slot<T>& r1 PTO_LINE) {
+template <class T, class Path = types::ca, class Place>
+PTO_FN void load_x2(Place from, Slot<T>& r0, Slot<T>& r1 PTO_LINE) {
   PTO_STEP();
   if constexpr (kSame<Path, types::cv>) { // there is no volatile short vector
-    r0 = from_memory<T>(from.as<volatile typename T::memory>()[0]);
-    r1 = from_memory<T>(from.as<volatile typename T::memory>()[1]);
+    r0 = from_memory<T>(from.template as<volatile typename T::memory>()[0]);
+    r1 = from_memory<T>(from.template as<volatile typename T::memory>()[1]);
   } else {
-    const VectorOf<T, 2> v = read_vector<Path>(from.as<VectorOf<T, 2>>());
+    const VectorOf<T, 2> v = read_at<VectorOf<T, 2>, Path>(from);
     r0 = element<T>(v.x);
     r1 = element<T>(v.y);
   }
 }
-template <class T> PTO_FN void load_x2(Ub from, Slot<T>& r0, Slot<T>& r1 PTO_LINE) {
-  PTO_STEP();
-  const VectorOf<T, 2> v = *from.as<VectorOf<T, 2>>();
-  r0 = element<T>(v.x);
-  r1 = element<T>(v.y);
-}
-template <class T, class Path = types::ca>
-PTO_FN void load_x4(Gm from, Slot<T>& r0, Slot<T>& r1, Slot<T>& r2, Slot<T>& r3 PTO_LINE) {
+template <class T, class Path = types::ca, class Place>
+PTO_FN void load_x4(Place from, Slot<T>& r0, Slot<T>& r1, Slot<T>& r2, Slot<T>& r3 PTO_LINE) {
   PTO_STEP();
   if constexpr (kSame<Path, types::cv>) {
-    r0 = from_memory<T>(from.as<volatile typename T::memory>()[0]);
-    r1 = from_memory<T>(from.as<volatile typename T::memory>()[1]);
-    r2 = from_memory<T>(from.as<volatile typename T::memory>()[2]);
-    r3 = from_memory<T>(from.as<volatile typename T::memory>()[3]);
+    r0 = from_memory<T>(from.template as<volatile typename T::memory>()[0]);
+    r1 = from_memory<T>(from.template as<volatile typename T::memory>()[1]);
+    r2 = from_memory<T>(from.template as<volatile typename T::memory>()[2]);
+    r3 = from_memory<T>(from.template as<volatile typename T::memory>()[3]);
   } else {
-    const VectorOf<T, 4> v = read_vector<Path>(from.as<VectorOf<T, 4>>());
+    const VectorOf<T, 4> v = read_at<VectorOf<T, 4>, Path>(from);
     r0 = element<T>(v.x);
     r1 = element<T>(v.y);
     r2 = element<T>(v.z);
     r3 = element<T>(v.w);
   }
 }
-template <class T>
-PTO_FN void load_x4(Ub from, Slot<T>& r0, Slot<T>& r1, Slot<T>& r2, Slot<T>& r3 PTO_LINE) {
-  PTO_STEP();
-  const VectorOf<T, 4> v = *from.as<VectorOf<T, 4>>();
-  r0 = element<T>(v.x);
-  r1 = element<T>(v.y);
-  r2 = element<T>(v.z);
-  r3 = element<T>(v.w);
-}
 template <class T, class E> PTO_FN E as_element(Slot<T> slot, E) {
   return static_cast<E>(slot);
 }
-template <class T, class Path = types::wt>
-PTO_FN void store_x2(Gm to, Slot<T> r0, Slot<T> r1 PTO_LINE) {
+template <class T, class Path = types::wt, class Place>
+PTO_FN void store_x2(Place to, Slot<T> r0, Slot<T> r1 PTO_LINE) {
   PTO_STEP();
   VectorOf<T, 2> v;
   v.x = as_element<T>(r0, v.x);
   v.y = as_element<T>(r1, v.y);
-  if constexpr (kSame<Path, types::cg>) {
-    asc_stcg(to.as<VectorOf<T, 2>>(), v);
-  } else {
-    *to.as<VectorOf<T, 2>>() = v;
-  }
+  write_at<Path>(to, v);
 }
-template <class T> PTO_FN void store_x2(Ub to, Slot<T> r0, Slot<T> r1 PTO_LINE) {
-  PTO_STEP();
-  VectorOf<T, 2> v;
-  v.x = as_element<T>(r0, v.x);
-  v.y = as_element<T>(r1, v.y);
-  *to.as<VectorOf<T, 2>>() = v;
-}
-template <class T, class Path = types::wt>
-PTO_FN void store_x4(Gm to, Slot<T> r0, Slot<T> r1, Slot<T> r2, Slot<T> r3 PTO_LINE) {
+template <class T, class Path = types::wt, class Place>
+PTO_FN void store_x4(Place to, Slot<T> r0, Slot<T> r1, Slot<T> r2, Slot<T> r3 PTO_LINE) {
   PTO_STEP();
   VectorOf<T, 4> v;
   v.x = as_element<T>(r0, v.x);
   v.y = as_element<T>(r1, v.y);
   v.z = as_element<T>(r2, v.z);
   v.w = as_element<T>(r3, v.w);
-  if constexpr (kSame<Path, types::cg>) {
-    asc_stcg(to.as<VectorOf<T, 4>>(), v);
-  } else {
-    *to.as<VectorOf<T, 4>>() = v;
-  }
-}
-template <class T>
-PTO_FN void store_x4(Ub to, Slot<T> r0, Slot<T> r1, Slot<T> r2, Slot<T> r3 PTO_LINE) {
-  PTO_STEP();
-  VectorOf<T, 4> v;
-  v.x = as_element<T>(r0, v.x);
-  v.y = as_element<T>(r1, v.y);
-  v.z = as_element<T>(r2, v.z);
-  v.w = as_element<T>(r3, v.w);
-  *to.as<VectorOf<T, 4>>() = v;
+  write_at<Path>(to, v);
 }
 
 /// There is no published prefetch, and a load would fault where PREFETCH ignores a bad address.
@@ -789,7 +737,6 @@ PTO_FN void fence_device() {
 
 // ---------------------------------------------------------------- atomics
 
-// One function an operation, for global memory and scratchpad alike.
 #define PTO_ATOMIC(operation)                                                                      \
   template <class T, class Place>                                                                  \
   PTO_FN Slot<T> atomic_##operation(Place at, Slot<T> a PTO_LINE) {                                \
@@ -832,36 +779,34 @@ template <class V> PTO_FN V from_lane(V a, uint32_t source, bool in_range) {
   const V other = asc_shfl(a, static_cast<int32_t>(inside), 32);
   return (active >> inside & 1u) != 0 ? other : a;
 }
-PTO_FN uint32_t segment_width(uint32_t width) {
-  return width == 0 || width > 32 ? 32 : width;
+/// The lanes that a shuffle of that width keeps to: from `start` to before `end`.
+struct Segment {
+  uint32_t width;
+  uint32_t start;
+  uint32_t end;
+};
+PTO_FN Segment segment_of_lane(uint32_t width) {
+  width = width == 0 || width > 32 ? 32 : width;
+  const uint32_t start = lane() / width * width;
+  return {width, start, start + width < 32 ? start + width : 32};
 }
 template <class T> PTO_FN Slot<T> shfl_idx(Slot<T> a, uint32_t b, uint32_t width = 32 PTO_LINE) {
   PTO_AT();
-  width = segment_width(width);
-  const uint32_t start = lane() / width * width;
-  const uint32_t end = start + width < 32 ? start + width : 32;
-  const uint32_t source = start + b % width;
-  return from_lane(a, source, source < end);
+  const Segment segment = segment_of_lane(width);
+  const uint32_t source = segment.start + b % segment.width;
+  return from_lane(a, source, source < segment.end);
 }
 template <class T> PTO_FN Slot<T> shfl_up(Slot<T> a, uint32_t b, uint32_t width = 32 PTO_LINE) {
   PTO_AT();
-  width = segment_width(width);
-  const uint32_t start = lane() / width * width;
-  return from_lane(a, lane() - b, b <= lane() - start);
+  return from_lane(a, lane() - b, b <= lane() - segment_of_lane(width).start);
 }
 template <class T> PTO_FN Slot<T> shfl_down(Slot<T> a, uint32_t b, uint32_t width = 32 PTO_LINE) {
   PTO_AT();
-  width = segment_width(width);
-  const uint32_t start = lane() / width * width;
-  const uint32_t end = start + width < 32 ? start + width : 32;
-  return from_lane(a, lane() + b, b < end - lane());
+  return from_lane(a, lane() + b, b < segment_of_lane(width).end - lane());
 }
 template <class T> PTO_FN Slot<T> shfl_xor(Slot<T> a, uint32_t b, uint32_t width = 32 PTO_LINE) {
   PTO_AT();
-  width = segment_width(width);
-  const uint32_t start = lane() / width * width;
-  const uint32_t end = start + width < 32 ? start + width : 32;
-  return from_lane(a, lane() ^ b, (lane() ^ b) < end);
+  return from_lane(a, lane() ^ b, (lane() ^ b) < segment_of_lane(width).end);
 }
 
 PTO_FN bool vote_all(bool p PTO_LINE) {
