@@ -67,7 +67,8 @@ emit_ascendc(const isa::Object& object, const EmitOptions& options, isa::Diagnos
 [[nodiscard]] std::optional<std::string>
 emit_host(const isa::Object& object, const EmitOptions& options, isa::Diagnostics& diags);
 
-/// The headers that the file includes, by name, as they are to lie beside it.
+/// The headers that the file includes, by name without the `.h`, as they are to lie beside it; kept
+/// in the library so that a program finds them wherever it is installed.
 [[nodiscard]] std::span<const std::pair<std::string_view, std::string_view>> ascendc_headers();
 
 } // namespace pto::rt

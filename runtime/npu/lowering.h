@@ -10,8 +10,8 @@
 //   [ ... ]     left out where a placeholder inside is absent (an optional operand, `_`, a modifier
 //               without a suffix)
 //   a|b         the first alternative all of whose placeholders are present
-// Functions it names live in pto_simt.h and pto_board.h; `l1`, `board` and `constants` are in
-// scope.
+// Functions it names live in pto_simt.h, pto_arith.h and pto_board.h; `l1`, `board` and `constants`
+// are in scope.
 #pragma once
 
 #include "isa/object.h"

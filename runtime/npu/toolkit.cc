@@ -166,7 +166,7 @@ NpuCompiler::NpuCompiler(Toolkit toolkit) : toolkit_(std::move(toolkit)) {
     folder_ = name;
   }
   for (const auto& [name, text] : ascendc_headers()) {
-    write_all(fmt::format("{}/{}", folder_, name), text);
+    write_all(fmt::format("{}/{}.h", folder_, name), text);
   }
 }
 
