@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lanes as fibers, and the arithmetic of the interface by way of the ISA's own.
+// Lanes as fibers: warp functions, barriers, launches and the scalar unit.
 //
 // A fiber runs until its next access: a memory access, a warp function, a barrier. There it notes
 // where it stands: a list of (line, count) pairs, one for each loop that it is in (the line of the
@@ -14,33 +14,15 @@
 // once. Not modelled: time, the data cache, and memory errors, which are the host's.
 #include "simt_host.h"
 
-#undef truncf
-#undef floorf
-#undef ceilf
-#undef rintf
-#undef expf
-#undef logf
-#undef sqrtf
-#undef rsqrtf
-#undef tanhf
-#undef sinf
-#undef cosf
-#undef powf
-#undef fmaf
 #undef clock
-
-#include "isa/convert.h"
-#include "isa/fmath.h"
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <csetjmp>
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <memory>
 #include <mutex>
 #include <string>
 #include <sys/mman.h>
@@ -60,7 +42,7 @@ namespace {
 
 constexpr size_t kStackBytes = 128 * 1024;
 constexpr size_t kUbBytes = 256 * 1024;
-constexpr uint64_t kMaxIdleRounds = 2'000'000; // all that happens is spinning: a hang
+constexpr uint64_t kMaxRounds = 2'000'000; // of a block: all that happens is spinning, a hang
 constexpr unsigned kWarp = 32;
 
 struct Place {
@@ -194,8 +176,8 @@ void run_lane(LaneState& lane) {
   resume(lane.fiber);
 }
 
-/// One access of one warp. False if no lane of it can go on.
-bool advance(uint32_t w) {
+/// One access of one warp, if a lane of it can go on.
+void advance(uint32_t w) {
   const size_t begin = size_t{w} * kWarp;
   const size_t end = std::min(begin + kWarp, machine.lanes.size());
   const LaneState* least = nullptr;
@@ -206,7 +188,7 @@ bool advance(uint32_t w) {
     }
   }
   if (least == nullptr) {
-    return false;
+    return;
   }
   WarpState& warp = machine.warps[w];
   const std::vector<Place> place = least->place;
@@ -222,17 +204,15 @@ bool advance(uint32_t w) {
       run_lane(machine.lanes[i]);
     }
   }
-  return true;
 }
 
 void run_block() {
-  uint64_t idle_rounds = 0;
+  uint64_t rounds = 0;
   while (machine.stopped.status == 0) {
-    bool has_moved = false;
     bool all_ended = true;
     bool all_at_barrier = true;
     for (uint32_t w = 0; w < machine.warps.size(); ++w) {
-      has_moved = advance(w) || has_moved;
+      advance(w);
     }
     for (const LaneState& lane : machine.lanes) {
       all_ended = all_ended && lane.waiting == Waiting::kEnded;
@@ -242,7 +222,6 @@ void run_block() {
       for (LaneState& lane : machine.lanes) {
         lane.waiting = lane.waiting == Waiting::kBarrier ? Waiting::kAccess : lane.waiting;
       }
-      has_moved = true;
     }
     if (machine.has_scalar && !machine.scalar_ended) {
       machine.is_scalar = true;
@@ -252,10 +231,9 @@ void run_block() {
     if (all_ended && (!machine.has_scalar || machine.scalar_ended)) {
       return;
     }
-    if (++idle_rounds > kMaxIdleRounds) {
+    if (++rounds > kMaxRounds) {
       stop(kHung, "the block makes no progress");
     }
-    static_cast<void>(has_moved);
   }
 }
 
@@ -278,11 +256,6 @@ void make_lanes(dim3 block) {
 void begin_launch(uint64_t ub_bytes) {
   machine.stopped = {};
   machine.ub.assign(std::max<size_t>(kUbBytes, ub_bytes) + 128, 0);
-}
-
-uint8_t* ub_base() {
-  const auto at = reinterpret_cast<uintptr_t>(machine.ub.data());
-  return machine.ub.data() + (128 - at % 128) % 128;
 }
 
 WarpState& own_warp() {
@@ -357,11 +330,9 @@ int print(const char* format, ...) {
   va_end(arguments);
   return written;
 }
-uint8_t* shared(size_t) {
-  return ub_base();
-}
-uint8_t* dynamic_ub() {
-  return ub_base();
+uint8_t* scratchpad() {
+  const auto at = reinterpret_cast<uintptr_t>(machine.ub.data());
+  return machine.ub.data() + (128 - at % 128) % 128;
 }
 void idle() {
   rest(machine.scalar);
@@ -428,7 +399,6 @@ const char* last_message() {
 } // namespace pto_host
 
 using namespace pto_host;
-namespace isa = pto::isa;
 
 // ---------------------------------------------------------------- lanes and warps
 
@@ -510,7 +480,6 @@ void asc_syncthreads() {
 void asc_threadfence() {}
 void asc_threadfence_block() {}
 void asc_nop() {}
-uint64_t simt_clock();
 uint64_t simt_clock() {
   return ++machine.cycles;
 }
@@ -520,220 +489,6 @@ void __trap() {
 }
 void asc_dcci_single(void*) {}
 void asc_dcci_entire(void*) {}
-
-// ---------------------------------------------------------------- atomics
-
-namespace {
-
-template <class T, class Fn> T exchange(T* address, Fn next) {
-  T old;
-  std::memcpy(&old, address, sizeof(T));
-  const T value = static_cast<T>(next(old));
-  std::memcpy(address, &value, sizeof(T));
-  return old;
-}
-template <class T> using Wrap = std::make_unsigned_t<T>;
-
-} // namespace
-
-#define PTO_ATOMICS(type)                                                                          \
-  type asc_atomic_add(type* p, type v) {                                                           \
-    return exchange(p, [v](type old) { return Wrap<type>(old) + Wrap<type>(v); });                 \
-  }                                                                                                \
-  type asc_atomic_sub(type* p, type v) {                                                           \
-    return exchange(p, [v](type old) { return Wrap<type>(old) - Wrap<type>(v); });                 \
-  }                                                                                                \
-  type asc_atomic_exch(type* p, type v) {                                                          \
-    return exchange(p, [v](type) { return v; });                                                   \
-  }                                                                                                \
-  type asc_atomic_max(type* p, type v) {                                                           \
-    return exchange(p, [v](type old) { return old > v ? old : v; });                               \
-  }                                                                                                \
-  type asc_atomic_min(type* p, type v) {                                                           \
-    return exchange(p, [v](type old) { return old < v ? old : v; });                               \
-  }                                                                                                \
-  type asc_atomic_and(type* p, type v) {                                                           \
-    return exchange(p, [v](type old) { return old & v; });                                         \
-  }                                                                                                \
-  type asc_atomic_or(type* p, type v) {                                                            \
-    return exchange(p, [v](type old) { return old | v; });                                         \
-  }                                                                                                \
-  type asc_atomic_xor(type* p, type v) {                                                           \
-    return exchange(p, [v](type old) { return old ^ v; });                                         \
-  }                                                                                                \
-  type asc_atomic_cas(type* p, type compare, type v) {                                             \
-    return exchange(p, [=](type old) { return old == compare ? v : old; });                        \
-  }
-PTO_ATOMICS(int32_t)
-PTO_ATOMICS(uint32_t)
-PTO_ATOMICS(int64_t)
-PTO_ATOMICS(uint64_t)
-#undef PTO_ATOMICS
-#define PTO_COUNTERS(type)                                                                         \
-  type asc_atomic_inc(type* p, type v) {                                                           \
-    return exchange(p, [v](type old) { return old >= v ? 0 : old + 1; });                          \
-  }                                                                                                \
-  type asc_atomic_dec(type* p, type v) {                                                           \
-    return exchange(p, [v](type old) { return old == 0 || old > v ? v : old - 1; });               \
-  }
-PTO_COUNTERS(uint32_t)
-PTO_COUNTERS(uint64_t)
-#undef PTO_COUNTERS
-float asc_atomic_add(float* p, float v) {
-  return exchange(p, [v](float old) { return isa::add(old, v); });
-}
-float asc_atomic_max(float* p, float v) {
-  return exchange(p, [v](float old) { return isa::max(old, v); });
-}
-float asc_atomic_min(float* p, float v) {
-  return exchange(p, [v](float old) { return isa::min(old, v); });
-}
-
-// ---------------------------------------------------------------- arithmetic
-
-uint32_t __float_as_uint(float x) {
-  return std::bit_cast<uint32_t>(x);
-}
-float __uint_as_float(uint32_t x) {
-  return std::bit_cast<float>(x);
-}
-half __ushort_as_half(unsigned short x) {
-  return {x};
-}
-bfloat16_t __ushort_as_bfloat16(unsigned short x) {
-  return {x};
-}
-int32_t __mulhi(int32_t x, int32_t y) {
-  return static_cast<int32_t>(int64_t{x} * y >> 32);
-}
-uint32_t __umulhi(uint32_t x, uint32_t y) {
-  return static_cast<uint32_t>(uint64_t{x} * y >> 32);
-}
-int32_t __clz(int32_t x) {
-  return std::countl_zero(static_cast<uint32_t>(x));
-}
-int32_t __clz(int64_t x) {
-  return std::countl_zero(static_cast<uint64_t>(x));
-}
-int32_t __ffs(int32_t x) {
-  return x == 0 ? 0 : std::countr_zero(static_cast<uint32_t>(x)) + 1;
-}
-int32_t __popc(uint32_t x) {
-  return std::popcount(x);
-}
-int32_t __popc(uint64_t x) {
-  return std::popcount(x);
-}
-namespace {
-template <class T> T reversed(T x) {
-  T out = 0;
-  for (unsigned i = 0; i < sizeof(T) * 8; ++i) {
-    out |= (x >> i & 1) << (sizeof(T) * 8 - 1 - i);
-  }
-  return out;
-}
-} // namespace
-uint32_t __brev(uint32_t x) {
-  return reversed(x);
-}
-uint64_t __brev(uint64_t x) {
-  return reversed(x);
-}
-
-#define PTO_MATH(name, ...)                                                                        \
-  float simt_##name(float x);                                                                      \
-  float simt_##name(float x) {                                                                     \
-    return __VA_ARGS__;                                                                            \
-  }
-PTO_MATH(truncf, isa::round_integral<isa::Rounding::kTowardZero>(x))
-PTO_MATH(floorf, isa::round_integral<isa::Rounding::kDown>(x))
-PTO_MATH(ceilf, isa::round_integral<isa::Rounding::kUp>(x))
-PTO_MATH(rintf, isa::round_integral<isa::Rounding::kNearestEven>(x))
-PTO_MATH(expf, isa::exp(x))
-PTO_MATH(logf, isa::log(x))
-PTO_MATH(sqrtf, isa::sqrt(x))
-PTO_MATH(rsqrtf, isa::rsqrt(x))
-PTO_MATH(tanhf, isa::tanh(x))
-PTO_MATH(sinf, isa::sin(x))
-PTO_MATH(cosf, isa::cos(x))
-#undef PTO_MATH
-float simt_powf(float x, float y);
-float simt_powf(float x, float y) {
-  return isa::pow(x, y);
-}
-float simt_fmaf(float x, float y, float z);
-float simt_fmaf(float x, float y, float z) {
-  return isa::fused(x, y, z);
-}
-
-namespace {
-isa::F16 of(half x) {
-  return {x.bits};
-}
-isa::BF16 of(bfloat16_t x) {
-  return {x.bits};
-}
-half to_half(isa::F16 x) {
-  return {x.bits};
-}
-bfloat16_t to_bfloat16(isa::BF16 x) {
-  return {x.bits};
-}
-} // namespace
-
-half __hadd(half x, half y) {
-  return to_half(isa::add(of(x), of(y)));
-}
-half __hsub(half x, half y) {
-  return to_half(isa::sub(of(x), of(y)));
-}
-half __hmul(half x, half y) {
-  return to_half(isa::mul(of(x), of(y)));
-}
-half __hfma(half x, half y, half z) {
-  return to_half(isa::fused(of(x), of(y), of(z)));
-}
-bfloat16_t __hfma(bfloat16_t x, bfloat16_t y, bfloat16_t z) {
-  return to_bfloat16(isa::fused(of(x), of(y), of(z)));
-}
-
-// ---------------------------------------------------------------- conversion
-
-float __half2float(half x) {
-  return isa::widen(of(x));
-}
-float __bfloat162float(bfloat16_t x) {
-  return isa::widen(of(x));
-}
-// clang-format off
-#define PTO_CONVERSION(to, isa_to, from, isa_from, name, wrap, mode)                               \
-  to name(from x) { return wrap(isa::convert<isa_to, isa::Rounding::mode>(isa_from(x))); }
-#define PTO_CONVERSIONS(to, isa_to, from, isa_from, name, wrap)                                    \
-  PTO_CONVERSION(to, isa_to, from, isa_from, name##_rn, wrap, kNearestEven)                        \
-  PTO_CONVERSION(to, isa_to, from, isa_from, name##_rz, wrap, kTowardZero)                         \
-  PTO_CONVERSION(to, isa_to, from, isa_from, name##_rd, wrap, kDown)                               \
-  PTO_CONVERSION(to, isa_to, from, isa_from, name##_ru, wrap, kUp)
-PTO_CONVERSIONS(half, isa::F16, float, float, __float2half, to_half)
-PTO_CONVERSIONS(bfloat16_t, isa::BF16, float, float, __float2bfloat16, to_bfloat16)
-PTO_CONVERSIONS(int32_t, int32_t, float, float, __float2int, )
-PTO_CONVERSIONS(uint32_t, uint32_t, float, float, __float2uint, )
-PTO_CONVERSIONS(long long int, int64_t, float, float, __float2ll, )
-PTO_CONVERSIONS(unsigned long long int, uint64_t, float, float, __float2ull, )
-PTO_CONVERSIONS(float, float, int32_t, int32_t, __int2float, )
-PTO_CONVERSIONS(float, float, uint32_t, uint32_t, __uint2float, )
-PTO_CONVERSIONS(float, float, long long int, int64_t, __ll2float, )
-PTO_CONVERSIONS(float, float, unsigned long long int, uint64_t, __ull2float, )
-PTO_CONVERSIONS(half, isa::F16, int32_t, int32_t, __int2half, to_half)
-PTO_CONVERSIONS(half, isa::F16, uint32_t, uint32_t, __uint2half, to_half)
-PTO_CONVERSIONS(half, isa::F16, long long int, int64_t, __ll2half, to_half)
-PTO_CONVERSIONS(half, isa::F16, unsigned long long int, uint64_t, __ull2half, to_half)
-PTO_CONVERSIONS(bfloat16_t, isa::BF16, int32_t, int32_t, __int2bfloat16, to_bfloat16)
-PTO_CONVERSIONS(bfloat16_t, isa::BF16, uint32_t, uint32_t, __uint2bfloat16, to_bfloat16)
-PTO_CONVERSIONS(bfloat16_t, isa::BF16, long long int, int64_t, __ll2bfloat16, to_bfloat16)
-PTO_CONVERSIONS(bfloat16_t, isa::BF16, unsigned long long int, uint64_t, __ull2bfloat16, to_bfloat16)
-#undef PTO_CONVERSIONS
-#undef PTO_CONVERSION
-// clang-format on
 
 // ---------------------------------------------------------------- the scalar unit
 

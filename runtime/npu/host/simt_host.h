@@ -291,8 +291,8 @@ public:
 };
 
 int print(const char* format, ...) __attribute__((format(printf, 1, 2)));
-uint8_t* shared(size_t bytes);
-uint8_t* dynamic_ub();
+/// Of the block that runs, aligned to 128 bytes.
+uint8_t* scratchpad();
 void idle();
 
 /// Runs a grid, block after block. Launches of one process take turns.
@@ -335,8 +335,8 @@ template <auto funcPtr, typename... Args> void asc_vf_call(dim3 threadNums, Args
 #define PTO_AT() ::pto_host::at(pto_line)
 #define PTO_CALL(call) ::pto_host::called([&] { return call; })
 #define PTO_PRINT(...) ::pto_host::print(__VA_ARGS__)
-#define PTO_SHARED(name, bytes) uint8_t* name = ::pto_host::shared(bytes)
-#define PTO_DYNAMIC_UB(name) uint8_t* name = ::pto_host::dynamic_ub()
+#define PTO_SHARED(name, bytes) uint8_t* name = ::pto_host::scratchpad()
+#define PTO_DYNAMIC_UB(name) uint8_t* name = ::pto_host::scratchpad()
 #define PTO_LAUNCH(kernel, grid, block, ub_bytes, stream, ...)                                     \
   static_cast<void>(stream);                                                                       \
   ::pto_host::launch_call(grid, block, ub_bytes, [=] { kernel(__VA_ARGS__); })
