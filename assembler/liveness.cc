@@ -113,15 +113,8 @@ constexpr uint32_t kNoFunction = 0xffffffff;
 
 // Index of the function that a CALL enters.
 uint32_t callee_of(const isa::Object& object, const Insn& insn) {
-  for (unsigned i = 0; i < insn.operand_count; ++i) {
-    if (insn.operands[i].kind == OperandKind::kLabel) {
-      const isa::Function* callee =
-          object.function_at(static_cast<uint32_t>(insn.operands[i].bits));
-      return callee == nullptr ? kNoFunction
-                               : static_cast<uint32_t>(callee - object.functions.data());
-    }
-  }
-  return kNoFunction;
+  const isa::Function* callee = object.function_at(isa::target_pc(insn));
+  return callee == nullptr ? kNoFunction : static_cast<uint32_t>(callee - object.functions.data());
 }
 
 bool names_file_symbol(const isa::Object& object, const Insn& insn) {

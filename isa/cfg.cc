@@ -22,15 +22,6 @@ bool ends_block(const Insn& insn) {
   return ends_path(insn) || insn.desc->has(kBranch);
 }
 
-uint32_t target_of(const Insn& insn) {
-  for (unsigned i = 0; i < insn.operand_count; ++i) {
-    if (insn.operands[i].kind == OperandKind::kLabel) {
-      return static_cast<uint32_t>(insn.operands[i].bits);
-    }
-  }
-  return kUnset;
-}
-
 // Postorder of a graph walk that may be continued from further roots.
 template <class Successors> class PostorderWalk {
 public:
@@ -92,7 +83,7 @@ void Cfg::find_blocks(const Object& object, const Function& function) {
       leads[i + 1] = true;
     }
     if (insn.desc->has(kBranch)) {
-      const uint32_t target = target_of(insn);
+      const uint32_t target = target_pc(insn);
       if (function.contains(target)) {
         leads[target - first_pc_] = true;
       }
@@ -117,7 +108,7 @@ void Cfg::connect(const Object& object, const Function& function) {
     };
     bool goes_on = true;
     if (last.desc->has(kBranch)) {
-      const uint32_t target = target_of(last);
+      const uint32_t target = target_pc(last);
       if (function.contains(target)) {
         add(block_of_[target - first_pc_]);
       } else {

@@ -210,6 +210,15 @@ unsigned vector_count(const Insn& insn) {
   return 1;
 }
 
+uint32_t target_pc(const Insn& insn) {
+  for (unsigned i = 0; i < insn.operand_count; ++i) {
+    if (insn.operands[i].kind == OperandKind::kLabel) {
+      return static_cast<uint32_t>(insn.operands[i].bits);
+    }
+  }
+  return kNoTarget;
+}
+
 std::string_view validate(const Insn& insn) {
   if (insn.desc == nullptr) {
     return "no insn";

@@ -243,6 +243,10 @@ bool has_mod(const Insn& insn, const ModGroup& group, std::string_view suffix);
 /// Registers that a vector operand stands for: 1, 2 or 4.
 unsigned vector_count(const Insn& insn);
 
+/// Index into Object::code that a branch or call names; kNoTarget for other insns.
+uint32_t target_pc(const Insn& insn);
+inline constexpr uint32_t kNoTarget = 0xffffffff;
+
 /// Complete semantic validation of a decoded insn against its row: types, modifiers, operand count
 /// and kinds, register ranges, the row's own check. Empty if valid, else what is wrong. The object
 /// reader refuses an insn that fails, so the simulator may rely on it.

@@ -90,15 +90,6 @@ struct RegisterUse {
 
 // ---------------------------------------------------------------- which functions
 
-uint32_t callee_pc(const Insn& insn) {
-  for (unsigned i = 0; i < insn.operand_count; ++i) {
-    if (insn.operands[i].kind == OperandKind::kLabel) {
-      return static_cast<uint32_t>(insn.operands[i].bits);
-    }
-  }
-  return 0;
-}
-
 /// Functions that a kernel reaches by calls, itself first, by index into Object::functions.
 std::vector<size_t> reached_from(const Object& object, size_t kernel) {
   std::vector<size_t> reached = {kernel};
@@ -109,7 +100,7 @@ std::vector<size_t> reached_from(const Object& object, size_t kernel) {
       if (!insn.desc->has(isa::kCall)) {
         continue;
       }
-      const Function* callee = object.function_at(callee_pc(insn));
+      const Function* callee = object.function_at(isa::target_pc(insn));
       const auto index = static_cast<size_t>(callee - object.functions.data());
       if (std::find(reached.begin(), reached.end(), index) == reached.end()) {
         reached.push_back(index);
@@ -600,7 +591,7 @@ private:
     }
     std::vector<std::string> text;
     if (row.has(isa::kCall)) {
-      const Function* callee = object_.function_at(callee_pc(insn));
+      const Function* callee = object_.function_at(isa::target_pc(insn));
       text = {fmt::format("if (PTO_CALL(fn_{}(lane))) {{", cpp_name(callee->name)),
               "  " + end_of_lane_,
               "}"};

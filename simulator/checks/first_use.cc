@@ -80,11 +80,7 @@ private:
     }
     const bool leaves = insn.desc->has(isa::kReturn) || insn.desc->has(isa::kEndsLane);
     if (insn.desc->has(isa::kBranch) || insn.desc->has(isa::kCall)) {
-      for (unsigned i = 0; i < insn.operand_count; ++i) {
-        if (insn.operands[i].kind == isa::OperandKind::kLabel) {
-          flow(static_cast<uint32_t>(insn.operands[i].bits), after);
-        }
-      }
+      flow(isa::target_pc(insn), after);
     }
     const bool always_jumps = insn.desc->has(isa::kBranch) && !insn.guard.present;
     if (!always_jumps && !(leaves && !insn.guard.present)) {
