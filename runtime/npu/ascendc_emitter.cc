@@ -2,10 +2,9 @@
 #include "runtime/npu/ascendc_emitter.h"
 
 #include "isa/insn_desc.h"
-#include "isa/print.h"
 #include "isa/suggest.h"
+#include "runtime/npu/body_emitter.h"
 #include "runtime/npu/lowering.h"
-#include "runtime/npu/structure.h"
 
 #include <fmt/format.h>
 
@@ -22,10 +21,8 @@ using isa::Function;
 using isa::Insn;
 using isa::Object;
 using isa::OperandKind;
-using Kind = Statement::Kind;
 
 constexpr uint32_t kBoardBytes = 2048; // pto::kBoardBytes of pto_board.h
-constexpr size_t kCommentColumn = 68;
 
 // ---------------------------------------------------------------- registers
 
@@ -115,7 +112,8 @@ std::vector<size_t> reached_from(const Object& object, size_t kernel) {
 class Emitter {
 public:
   Emitter(const Object& object, const EmitOptions& options, isa::Diagnostics& diags)
-      : object_(object), options_(options), diags_(diags) {}
+      : object_(object), options_(options), diags_(diags),
+        bodies_(object, options, diags, out_.text) {}
 
   std::optional<AscendC> run() {
     if (!choose()) {
@@ -134,7 +132,7 @@ public:
     for (const size_t index : kernels_) {
       launcher(object_.functions[index]);
     }
-    if (has_error_) {
+    if (bodies_.has_error()) {
       return std::nullopt;
     }
     return std::move(out_);
@@ -159,19 +157,19 @@ private:
       const std::vector<size_t> reached = reached_from(object_, i);
       called.insert(reached.begin() + 1, reached.end());
       for (const size_t index : reached) {
-        needs_board_ = needs_board_ || uses_board(object_.functions[index]);
+        out_.is_hybrid = out_.is_hybrid || uses_board(object_.functions[index]);
       }
     }
     if (kernels_.empty()) {
-      error({},
-            options_.kernel.empty() ? std::string("there is no kernel to emit")
-                                    : fmt::format("there is no kernel '{}'{}",
-                                                  options_.kernel,
-                                                  isa::did_you_mean(options_.kernel, names)));
+      diags_.error({},
+                   options_.kernel.empty()
+                       ? std::string("there is no kernel to emit")
+                       : fmt::format("there is no kernel '{}'{}",
+                                     options_.kernel,
+                                     isa::did_you_mean(options_.kernel, names)));
       return false;
     }
     functions_.assign(called.begin(), called.end());
-    out_.is_hybrid = needs_board_;
     return true;
   }
 
@@ -187,44 +185,9 @@ private:
 
   bool calls(size_t index) const { return reached_from(object_, index).size() > 1; }
 
-  // ---- diagnostics
-
-  static isa::SourceRange nowhere() { return {}; }
-
-  std::string place(uint32_t pc) const {
-    const isa::SourceLoc& loc = object_.locs[pc];
-    return loc.line != 0 && loc.file < object_.files.size()
-               ? fmt::format("{}:{}: ", object_.files[loc.file], loc.line)
-               : fmt::format("instruction {}: ", pc);
-  }
-  void error(isa::SourceRange range, const std::string& message) {
-    has_error_ = true;
-    diags_.error(range, message);
-  }
-  void warn(const std::string& message) { diags_.warning("ascendc", nowhere(), message); }
-
   // ---- text
 
-  void line(unsigned depth, std::string_view text) {
-    out_.text.append(size_t{depth} * 2, ' ');
-    out_.text += text;
-    out_.text += '\n';
-  }
-  void statement(unsigned depth, const std::string& text, uint32_t pc) {
-    std::string out(size_t{depth} * 2, ' ');
-    out += text;
-    if (options_.comments && pc != kNoPc) {
-      out.append(out.size() < kCommentColumn ? kCommentColumn - out.size() : 1, ' ');
-      const isa::SourceLoc& loc = object_.locs[pc];
-      std::string source = isa::print_insn(object_.code[pc], object_, *current_);
-      for (char& c : source) { // a backslash at the end would swallow the next line
-        c = c == '\\' || c == '\n' ? ' ' : c;
-      }
-      out +=
-          loc.line != 0 ? fmt::format("// {}: {}", loc.line, source) : fmt::format("// {}", source);
-    }
-    out_.text += out + "\n";
-  }
+  void line(unsigned depth, std::string_view text) { append_line(out_.text, depth, text); }
 
   void preamble() {
     std::string names;
@@ -287,17 +250,20 @@ private:
 
   void function(const Function& function) {
     line(0, fmt::format("PTO_FN bool fn_{}(Lane& lane) {{", cpp_name(function.name)));
-    context_ = {.object = &object_,
-                .function = &function,
-                .is_hybrid = out_.is_hybrid,
-                .register_prefix = "lane."};
-    end_of_lane_ = "return true;";
-    end_of_call_ = "return false;";
     lane_aliases();
-    probe_ = "lane.probe";
-    body(function);
+    bodies_.write({.names = text_context(function, "lane."),
+                   .end_of_lane = "return true;",
+                   .end_of_call = "return false;",
+                   .probe = "lane.probe"});
     // Nothing comes back here: every path of a function ends.
     line(0, "}\n");
+  }
+
+  TextContext text_context(const Function& function, std::string_view register_prefix) const {
+    return {.object = &object_,
+            .function = &function,
+            .is_hybrid = out_.is_hybrid,
+            .register_prefix = std::string(register_prefix)};
   }
 
   void lane_aliases() {
@@ -382,7 +348,6 @@ private:
     if (options_.instrument != Instrument::kNone) {
       emitted.probe_entries = 1 + function.insn_count;
     }
-    probe_entries_ = emitted.probe_entries;
     std::string params = params_text(function);
     if (out_.is_hybrid) {
       params = join(params,
@@ -399,13 +364,7 @@ private:
     }
     list_symbols(index);
     const bool has_calls = calls(index);
-    context_ = {.object = &object_,
-                .function = &function,
-                .is_hybrid = out_.is_hybrid,
-                .register_prefix = has_calls ? "lane." : ""};
-    end_of_lane_ = "return;";
-    end_of_call_ = "return;";
-    probe_ = has_calls ? "lane.probe" : "probe";
+    const std::string probe = has_calls ? "lane.probe" : "probe";
     if (has_calls) {
       line(1, "Lane lane;");
       if (out_.is_hybrid || function.l1_bytes != 0) {
@@ -432,12 +391,15 @@ private:
       line(1,
            fmt::format("{}{} = pto::open_probe(profile, {}, {});",
                        has_calls ? "" : "pto::Probe ",
-                       probe_,
+                       probe,
                        warp,
-                       probe_entries_));
-      line(1, fmt::format("pto::mark({}, 0);", probe_));
+                       emitted.probe_entries));
+      line(1, fmt::format("pto::mark({}, 0);", probe));
     }
-    body(function);
+    bodies_.write({.names = text_context(function, has_calls ? "lane." : ""),
+                   .end_of_lane = "return;",
+                   .end_of_call = "return;",
+                   .probe = probe});
     line(0, "}\n");
     if (out_.is_hybrid) {
       hybrid_entry(function, name, bound);
@@ -494,188 +456,6 @@ private:
     }
   }
 
-  // ---- bodies
-
-  void body(const Function& function) {
-    current_ = &function;
-    const isa::Cfg cfg(object_, function);
-    cfg_ = &cfg;
-    const Structure structure = find_structure(cfg, object_, function);
-    if (structure.why_not.empty()) {
-      statements(structure.statements, 1);
-    } else {
-      warn(fmt::format("{}: it becomes a loop around a switch instead of if and while",
-                       structure.why_not));
-      pc_switch(structure.why_not);
-    }
-    cfg_ = nullptr;
-  }
-
-  std::string label_of(uint32_t block, bool is_continue) const {
-    const uint32_t pc = cfg_->blocks()[block].first_pc;
-    std::string name = fmt::format("L{}", pc - current_->first_pc);
-    for (const isa::Label& label : current_->labels) {
-      if (label.pc == pc) {
-        name = fmt::format("L_{}", cpp_name(label.name));
-        break;
-      }
-    }
-    return is_continue ? name + "_next" : name;
-  }
-
-  void statements(const std::vector<Statement>& list, unsigned depth) {
-    for (const Statement& statement : list) {
-      one(statement, depth);
-    }
-  }
-
-  void one(const Statement& s, unsigned depth) {
-    switch (s.kind) {
-    case Kind::kBlock:
-      insns(s.block, depth);
-      break;
-    case Kind::kIf: {
-      const uint32_t pc = cfg_->blocks()[s.block].end_pc - 1;
-      const isa::Guard guard = object_.code[pc].guard;
-      const std::string condition =
-          predicate_text(context_, guard.pred, guard.negated != s.negated);
-      if (s.body.size() == 1 && s.otherwise.empty() && !jump_text(s.body[0]).empty()) {
-        statement(depth, fmt::format("if ({}) {{ {} }}", condition, jump_text(s.body[0])), pc);
-        break;
-      }
-      statement(depth, fmt::format("if ({}) {{", condition), pc);
-      statements(s.body, depth + 1);
-      if (!s.otherwise.empty()) {
-        line(depth, "} else {");
-        statements(s.otherwise, depth + 1);
-      }
-      line(depth, "}");
-      break;
-    }
-    case Kind::kLoop:
-      line(depth,
-           fmt::format("for (pto::Loop loop; loop.next();) {{ // {}", label_of(s.block, false)));
-      statements(s.body, depth + 1);
-      line(depth, "}");
-      break;
-    case Kind::kLabel:
-      line(depth - 1, fmt::format("{}:;", label_of(s.block, s.is_continue)));
-      break;
-    default:
-      line(depth, jump_text(s));
-      break;
-    }
-  }
-
-  /// Of a break, continue or goto; empty for other statements.
-  std::string jump_text(const Statement& s) const {
-    return s.kind == Kind::kBreak      ? "break;"
-           : s.kind == Kind::kContinue ? "continue;"
-           : s.kind == Kind::kGoto     ? fmt::format("goto {};", label_of(s.block, s.is_continue))
-                                       : "";
-  }
-
-  void insns(uint32_t block, unsigned depth) {
-    const isa::BasicBlock& bounds = cfg_->blocks()[block];
-    for (uint32_t pc = bounds.first_pc; pc < bounds.end_pc; ++pc) {
-      insn(pc, depth);
-    }
-  }
-
-  // The statements of one insn; branches are the structure's.
-  void insn(uint32_t pc, unsigned depth) {
-    const Insn& insn = object_.code[pc];
-    const isa::InsnDesc& row = *insn.desc;
-    if (row.has(isa::kBranch)) {
-      return;
-    }
-    std::vector<std::string> text;
-    if (row.has(isa::kCall)) {
-      const Function* callee = object_.function_at(isa::target_pc(insn));
-      text = {fmt::format("if (PTO_CALL(fn_{}(lane))) {{", cpp_name(callee->name)),
-              "  " + end_of_lane_,
-              "}"};
-    } else if (row.has(isa::kReturn)) {
-      text = {end_of_call_};
-    } else if (row.has(isa::kEndsLane) && !row.has(isa::kTraps)) {
-      text = {end_of_lane_};
-    } else {
-      std::string why;
-      const std::optional<std::string> lowered = lower_insn(insn, context_, why);
-      if (!lowered) {
-        error(nowhere(), fmt::format("{}{} {}", place(pc), isa::print_mnemonic(insn), why));
-        return;
-      }
-      text = {*lowered};
-      if (row.has(isa::kEndsLane)) {
-        text.push_back(end_of_lane_);
-      }
-      if (row.unit == isa::Unit::kC && !warned_of_mma_) {
-        warned_of_mma_ = true;
-        warn(fmt::format("{}{} runs as a loop over the lanes of warp 0: a vector kernel has no "
-                         "published way to the cube core",
-                         place(pc),
-                         isa::print_mnemonic(insn)));
-      }
-    }
-    const bool marks = options_.instrument != Instrument::kNone && current_->is_kernel &&
-                       !row.has(isa::kEndsLane) && !row.has(isa::kReturn);
-    if (insn.guard.present) {
-      const std::string condition = predicate_text(context_, insn.guard.pred, insn.guard.negated);
-      if (text.size() == 1) {
-        statement(depth, fmt::format("if ({}) {{ {} }}", condition, text[0]), pc);
-      } else {
-        statement(depth, fmt::format("if ({}) {{", condition), pc);
-        for (const std::string& one_line : text) {
-          line(depth + 1, one_line);
-        }
-        line(depth, "}");
-      }
-    } else {
-      statement(depth, text[0], pc);
-      for (size_t i = 1; i < text.size(); ++i) {
-        line(depth, text[i]);
-      }
-    }
-    if (marks) {
-      line(depth, fmt::format("pto::mark({}, {});", probe_, 1 + pc - current_->first_pc));
-    }
-  }
-
-  // For graphs without structure: the number of the next block, and a case for each.
-  void pc_switch(const std::string& why) {
-    line(1, fmt::format("// No structured form: {}.", why));
-    line(1, "uint32_t next = 0;");
-    line(1, "for (pto::Loop loop; loop.next();) {");
-    line(2, "switch (next) {");
-    for (uint32_t b = 0; b < cfg_->blocks().size(); ++b) {
-      const isa::BasicBlock& bounds = cfg_->blocks()[b];
-      if (!bounds.is_reachable) {
-        continue;
-      }
-      line(2, fmt::format("case {}: // {}", b, label_of(b, false)));
-      insns(b, 3);
-      const uint32_t last = bounds.end_pc - 1;
-      if (bounds.successor_count == 2) {
-        const isa::Guard guard = object_.code[last].guard;
-        statement(3,
-                  fmt::format("next = {} ? {} : {};",
-                              predicate_text(context_, guard.pred, guard.negated),
-                              bounds.successors[0],
-                              bounds.successors[1]),
-                  last);
-        line(3, "break;");
-      } else if (bounds.successor_count == 1) {
-        line(3, fmt::format("next = {};", bounds.successors[0]));
-        line(3, "break;");
-      }
-    }
-    line(2, "default:");
-    line(3, end_of_lane_);
-    line(2, "}");
-    line(1, "}");
-  }
-
   // ---- launch
 
   void launcher(const Function& function) {
@@ -729,24 +509,13 @@ private:
     line(0, "}\n");
   }
 
-  static constexpr uint32_t kNoPc = 0xffffffff;
-
   const Object& object_;
   const EmitOptions& options_;
   isa::Diagnostics& diags_;
   AscendC out_;
   std::vector<size_t> kernels_;
   std::vector<size_t> functions_;
-  bool needs_board_ = false;
-  bool has_error_ = false;
-  bool warned_of_mma_ = false;
-  TextContext context_;
-  const Function* current_ = nullptr;
-  const isa::Cfg* cfg_ = nullptr;
-  std::string end_of_lane_;
-  std::string end_of_call_;
-  std::string probe_;
-  uint32_t probe_entries_ = 0;
+  BodyEmitter bodies_; // writes to out_.text
 };
 
 } // namespace
