@@ -58,36 +58,22 @@ void check_range(std::string_view action, const Memory& memory, uint64_t offset,
   }
 }
 
-/// Ends the turn also where the device refuses the copy.
-class TurnScope {
-public:
-  TurnScope(Core& core, const std::shared_ptr<Memory>& memory, std::string_view action)
-      : core_(core), op_(core.begin_turn({memory}, action)) {}
-  TurnScope(const TurnScope&) = delete;
-  TurnScope& operator=(const TurnScope&) = delete;
-  ~TurnScope() { core_.end_turn(op_); }
-
-private:
-  Core& core_;
-  std::shared_ptr<Op> op_;
-};
-
 } // namespace
 
 void Buffer::write(std::span<const uint8_t> from, uint64_t offset) {
   check_range("cannot copy to", *memory_, offset, from.size());
-  const TurnScope turn(*core_, memory_, "cannot copy to");
+  const Device::Turn turn(core_, core_->begin_turn({memory_}, "cannot copy to"));
   memory_->device_memory->write(offset, from);
 }
 
 void Buffer::read(std::span<uint8_t> to, uint64_t offset) const {
   check_range("cannot copy from", *memory_, offset, to.size());
-  const TurnScope turn(*core_, memory_, "cannot copy from");
+  const Device::Turn turn(core_, core_->begin_turn({memory_}, "cannot copy from"));
   memory_->device_memory->read(offset, to);
 }
 
 void Buffer::wait() const {
-  const TurnScope turn(*core_, memory_, "cannot wait for");
+  const Device::Turn turn(core_, core_->begin_turn({memory_}, "cannot wait for"));
 }
 
 // ---------------------------------------------------------------- Ticket, Event

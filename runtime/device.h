@@ -197,6 +197,7 @@ public:
   ~Turn();
 
 private:
+  friend class Buffer;
   friend class Device;
   Turn(std::shared_ptr<Core> core, std::shared_ptr<Op> op);
   std::shared_ptr<Core> core_;
