@@ -8,11 +8,11 @@
 // launch has a stream of its own.
 #include "runtime/npu_backend.h"
 
-#include "isa/machine.h"
 #include "runtime/errors.h"
 #include "runtime/npu/acl.h"
 #include "runtime/npu/ascendc_emitter.h"
 #include "runtime/npu/toolkit.h"
+#include "runtime/open.h"
 
 #include <fmt/format.h>
 
@@ -434,18 +434,8 @@ std::unique_ptr<Backend> open_npu(std::string_view detail, const DeviceOptions& 
                                              count),
                                  search.tried);
   }
-  isa::MachineProfile profile;
-  if (options.machine) {
-    profile = *options.machine;
-  } else {
-    isa::ProfileIssues issues;
-    std::optional<isa::MachineProfile> loaded =
-        isa::load_machine(options.profile.empty() ? "ascend950" : options.profile, issues);
-    if (!loaded) {
-      throw DeviceUnavailableError(fmt::format("device npu: {}", isa::to_string(issues)));
-    }
-    profile = std::move(*loaded);
-  }
+  isa::MachineProfile profile =
+      load_profile("npu", options.profile.empty() ? "ascend950" : options.profile, options);
   auto device = std::make_shared<AclDevice>(session, number);
   const char* soc = device->functions().aclrtGetSocName();
   DeviceInfo info{.name = fmt::format("npu:{}", number),

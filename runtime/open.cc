@@ -49,6 +49,19 @@ std::unique_ptr<Backend> open_backend(std::string_view name, const DeviceOptions
                                            fmt::join(forms, ", ")));
 }
 
+isa::MachineProfile
+load_profile(std::string_view device, std::string_view name, const DeviceOptions& options) {
+  if (options.machine) {
+    return *options.machine;
+  }
+  isa::ProfileIssues issues;
+  std::optional<isa::MachineProfile> profile = isa::load_machine(name, issues);
+  if (!profile) {
+    throw DeviceUnavailableError(fmt::format("device {}: {}", device, isa::to_string(issues)));
+  }
+  return std::move(*profile);
+}
+
 std::vector<DeviceProbe> probe_devices() {
   std::vector<DeviceProbe> probes;
   for (const DeviceKind& row : kKinds) {

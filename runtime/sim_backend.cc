@@ -6,6 +6,7 @@
 // Timed launches share the device's L2 and so run one after another (runs_in_order).
 #include "runtime/sim_backend.h"
 
+#include "runtime/open.h"
 #include "simulator/functional.h"
 
 #include <fmt/format.h>
@@ -232,19 +233,6 @@ private:
   sim::Hbm hbm_;
   sim::SharedMemory shared_; // L2 of timed launches; refers to profile_
 };
-
-isa::MachineProfile
-load_profile(std::string_view device, std::string_view name, const DeviceOptions& options) {
-  if (options.machine) {
-    return *options.machine;
-  }
-  isa::ProfileIssues issues;
-  std::optional<isa::MachineProfile> profile = isa::load_machine(name, issues);
-  if (!profile) {
-    throw DeviceUnavailableError(fmt::format("device {}: {}", device, isa::to_string(issues)));
-  }
-  return std::move(*profile);
-}
 
 std::string_view profile_name(std::string_view detail, const DeviceOptions& options) {
   if (!options.profile.empty() && !detail.empty() && options.profile != detail) {
