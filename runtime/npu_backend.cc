@@ -110,17 +110,13 @@ public:
     device_->check(device_->functions().aclrtMalloc(&memory_, size_bytes_, kAclMallocHugeFirst),
                    "aclrtMalloc",
                    fmt::format("allocating {} bytes for {}", size_bytes_, name_));
-    const int code = device_->functions().aclrtMemset(memory_, size_bytes_, 0, size_bytes_);
-    if (code != kAclSuccess) {
-      const std::string message = device_->last_message();
+    try {
+      device_->check(device_->functions().aclrtMemset(memory_, size_bytes_, 0, size_bytes_),
+                     "aclrtMemset",
+                     fmt::format("zeroing {} bytes of {}", size_bytes_, name_));
+    } catch (...) {
       device_->functions().aclrtFree(memory_);
-      throw AclError("aclrtMemset",
-                     code,
-                     fmt::format("zeroing {} bytes of {}: aclrtMemset returned {}: {}",
-                                 size_bytes_,
-                                 name_,
-                                 code,
-                                 message));
+      throw;
     }
   }
   ~NpuMemory() override {
@@ -319,7 +315,7 @@ public:
                                .args = request.args,
                                .dynamic_l1_bytes = request.options.dynamic_l1_bytes});
     const uint32_t lanes = request.block.x * request.block.y * request.block.z;
-    std::shared_ptr<const NpuKernel> kernel = compiled(*request.program, lanes);
+    std::shared_ptr<const NpuKernel> kernel = launchable(request.program, bound_of(lanes));
     uint64_t scratch = kernel->emitted.scratch_bytes;
     if (kernel->emitted.allocates) {
       scratch = std::max<uint64_t>(scratch, profile_.max_scratchpad_bytes());
@@ -349,9 +345,22 @@ private:
     return lanes <= 256 ? 256 : lanes <= 512 ? 512 : lanes <= 1024 ? 1024 : 2048;
   }
 
-  std::shared_ptr<const NpuKernel> compiled(const sim::Program& program, uint32_t lanes) {
+  // A program is emitted for a bound once, and what is emitted compiled once.
+  std::shared_ptr<const NpuKernel> launchable(const std::shared_ptr<const sim::Program>& program,
+                                              uint32_t bound) {
+    std::erase_if(launched_, [](const Launched& past) { return past.program.expired(); });
+    for (const Launched& past : launched_) {
+      if (past.bound == bound && past.program.lock() == program) {
+        return past.kernel;
+      }
+    }
+    std::shared_ptr<const NpuKernel> kernel = compiled(*program, bound);
+    launched_.push_back({program, bound, kernel});
+    return kernel;
+  }
+
+  std::shared_ptr<const NpuKernel> compiled(const sim::Program& program, uint32_t bound) {
     const std::string name = program.kernel().name;
-    const uint32_t bound = bound_of(lanes);
     isa::Diagnostics diags;
     const std::optional<AscendC> file =
         emit_ascendc(program.object(), {.kernel = name, .max_lanes = bound}, diags);
@@ -387,13 +396,26 @@ private:
     return kernel;
   }
 
+  struct Launched {
+    std::weak_ptr<const sim::Program> program;
+    uint32_t bound = 0;
+    std::shared_ptr<const NpuKernel> kernel;
+  };
+
   DeviceInfo info_;
   isa::MachineProfile profile_;
   sim::Machine checked_; // holds no memory; launches are checked against it
   NpuCompiler compiler_;
   std::shared_ptr<AclDevice> device_;
   std::map<std::string, std::shared_ptr<const NpuKernel>> kernels_; // by emitted text
+  std::vector<Launched> launched_;                                  // whose programs still exist
 };
+
+uint32_t device_count(const Acl& acl) {
+  uint32_t count = 0;
+  acl.check(acl.functions().aclrtGetDeviceCount(&count), "aclrtGetDeviceCount", "counting NPUs");
+  return count;
+}
 
 std::string lines_of(const std::vector<std::string>& tried) {
   std::string out;
@@ -422,10 +444,7 @@ std::unique_ptr<Backend> open_npu(std::string_view detail, const DeviceOptions& 
         search.tried);
   }
   const std::shared_ptr<AclSession> session = AclSession::open(search.toolkit->library);
-  uint32_t count = 0;
-  session->acl().check(session->acl().functions().aclrtGetDeviceCount(&count),
-                       "aclrtGetDeviceCount",
-                       "counting NPUs");
+  const uint32_t count = device_count(session->acl());
   if (static_cast<uint32_t>(number) >= count) {
     search.tried.push_back(fmt::format("aclrtGetDeviceCount: {} devices", count));
     throw DeviceUnavailableError(fmt::format("device npu:{}: the runtime of {} sees {} devices",
@@ -460,10 +479,7 @@ std::vector<DeviceProbe> probe_npu() {
   try {
     const std::shared_ptr<AclSession> session = AclSession::open(search.toolkit->library);
     search.tried.push_back(fmt::format("{}: loaded", search.toolkit->library));
-    uint32_t count = 0;
-    session->acl().check(session->acl().functions().aclrtGetDeviceCount(&count),
-                         "aclrtGetDeviceCount",
-                         "counting NPUs");
+    const uint32_t count = device_count(session->acl());
     search.tried.push_back(fmt::format("aclrtGetDeviceCount: {} devices", count));
     std::vector<DeviceProbe> probes;
     for (uint32_t i = 0; i < count; ++i) {
