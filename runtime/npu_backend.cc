@@ -368,7 +368,8 @@ private:
       throw DeviceError(
           fmt::format("kernel {} has no Ascend C form:\n{}", name, isa::render(diags)));
     }
-    const auto found = kernels_.find(file->text);
+    const std::vector<uint8_t>& constants = program.object().const_data;
+    const auto found = kernels_.find({file->text, constants});
     if (found != kernels_.end()) {
       return found->second;
     }
@@ -387,12 +388,11 @@ private:
     if (kernel->launch == nullptr) {
       throw DeviceError(fmt::format("the compiled kernel lacks {}", kernel->emitted.launch_symbol));
     }
-    const std::vector<uint8_t>& constants = program.object().const_data;
     if (!constants.empty()) {
       kernel->constants = std::make_unique<NpuMemory>(device_, constants.size(), "constants");
       kernel->constants->write(0, constants);
     }
-    kernels_.emplace(file->text, kernel);
+    kernels_.emplace(std::pair(file->text, constants), kernel);
     return kernel;
   }
 
@@ -407,8 +407,9 @@ private:
   sim::Machine checked_; // holds no memory; launches are checked against it
   NpuCompiler compiler_;
   std::shared_ptr<AclDevice> device_;
-  std::map<std::string, std::shared_ptr<const NpuKernel>> kernels_; // by emitted text
-  std::vector<Launched> launched_;                                  // whose programs still exist
+  // By emitted text and constants.
+  std::map<std::pair<std::string, std::vector<uint8_t>>, std::shared_ptr<const NpuKernel>> kernels_;
+  std::vector<Launched> launched_; // whose programs still exist
 };
 
 uint32_t device_count(const Acl& acl) {

@@ -54,9 +54,9 @@ constexpr const char* kText = R"(.pto 1
 .end
 )";
 
-std::shared_ptr<const isa::Object> program() {
+std::shared_ptr<const isa::Object> program(const std::string& text = kText) {
   isa::Diagnostics diags({.no_warnings = true});
-  auto object = as::assemble_text("npu.pto", kText, {.run_lints = false}, diags);
+  auto object = as::assemble_text("npu.pto", text, {.run_lints = false}, diags);
   REQUIRE_MESSAGE(object.has_value(), isa::render(diags));
   return std::make_shared<const isa::Object>(std::move(*object));
 }
@@ -203,6 +203,29 @@ TEST_CASE("a kernel runs on the device") {
   CHECK(held_soon(fake) == 0);
   CHECK(fake.calls("aclFinalize") == 1);
   CHECK(fake.calls("aclrtResetDevice") == 1);
+}
+
+TEST_CASE("kernels that differ in their constants alone are kept apart") {
+  const Workshop workshop;
+  const FakeAcl fake;
+  Device device = Device::open("npu");
+  for (const uint32_t value : {10u, 20u, 10u}) {
+    Buffer o = device.alloc(4, "o");
+    LaunchSpec spec;
+    spec.program = find_kernel(program(fmt::format(".pto 1\n.const table, u32 {{{}}}\n"
+                                                   ".kernel k(ptr.u32 o)\n"
+                                                   "    load.u32 r0, const[table]\n"
+                                                   "    store.u32 hbm[o], r0\n"
+                                                   "    exit\n.end\n",
+                                                   value)));
+    spec.grid = {1};
+    spec.block = {1};
+    spec.args = {LaunchArgument::pointer(o)};
+    CHECK(device.launch(spec).result().is_completed());
+    uint32_t out = 0;
+    o.read({reinterpret_cast<uint8_t*>(&out), sizeof(out)});
+    CHECK(out == value);
+  }
 }
 
 TEST_CASE("a kernel that traps is a fault with the code of the runtime") {
