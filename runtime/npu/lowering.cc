@@ -3,6 +3,7 @@
 
 #include "isa/insn_desc.h"
 #include "isa/print.h"
+#include "isa/print_format.h"
 
 #include <fmt/format.h>
 
@@ -365,7 +366,8 @@ private:
   // ---------------------------------------------------------------- PRINT
 
   bool is_wide_value(unsigned operand) const {
-    return operand < insn_.operand_count && isa::is_wide(isa::operand_type(insn_, operand));
+    return operand < insn_.operand_count &&
+           isa::is_wide_print_value(insn_.operands[operand], context_.function->params);
   }
 
   std::string format_text() {

@@ -403,10 +403,14 @@ TEST_CASE("prints and traps") {
                 "    mov.b64 d0, 0x123456789\n    print \"lane %d %u %x %f %p 100%%\", "
                 "r0, r0, r0, r1, d0\n    exit\n.end\n"
                 ".kernel stops(ptr o)\n    mov.u32 r0, %tid.x\n    cmp.eq.u32 p0, r0, "
-                "3\n@p0 trap 7\n    exit\n.end\n");
+                "3\n@p0 trap 7\n    exit\n.end\n"
+                ".kernel wide(u64 n, u32 m)\n    print \"%d %x %u\", n, n, m\n    exit\n.end\n");
   build.build();
   KernelCase one{.kernel = "talks", .block = 2, .buffers = {std::vector<uint8_t>(64)}};
   CHECK(build.file(program).text.find("printf") == std::string::npos); // by its macro
+  CHECK(build.file(program).text.find(
+            "PTO_PRINT(\"%lld %llx %u\\n\", static_cast<long long>(n), static_cast<unsigned long "
+            "long>(n), static_cast<unsigned>(m));") != std::string::npos);
   CHECK(build.emulate(program, one).error.empty());
   one.kernel = "stops";
   one.block = 32;
