@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Leaders, edges, and the post-dominator tree by Cooper, Harvey and Kennedy's iteration ("A Simple,
-// Fast Dominance Algorithm") on the reversed graph. All walks keep their own stack: a program may
-// have a million blocks in a row.
+// Leaders, edges, and the post-dominator tree: dominators.h on the reversed graph.
 #include "isa/cfg.h"
 
+#include "isa/dominators.h"
 #include "isa/insn_desc.h"
 
 #include <algorithm>
@@ -12,8 +11,6 @@ namespace pto::isa {
 
 namespace {
 
-constexpr uint32_t kUnset = 0xffffffff;
-
 bool ends_path(const Insn& insn) {
   return insn.desc->has(kEndsLane) || insn.desc->has(kReturn);
 }
@@ -21,43 +18,6 @@ bool ends_path(const Insn& insn) {
 bool ends_block(const Insn& insn) {
   return ends_path(insn) || insn.desc->has(kBranch);
 }
-
-// Postorder of a graph walk that may be continued from further roots.
-template <class Successors> class PostorderWalk {
-public:
-  PostorderWalk(size_t count, Successors successors)
-      : successors_(std::move(successors)), seen_(count, false) {}
-
-  void from(uint32_t root) {
-    if (seen_[root]) {
-      return;
-    }
-    seen_[root] = true;
-    stack_.push_back({root, 0});
-    while (!stack_.empty()) {
-      auto& [node, next] = stack_.back();
-      const auto& list = successors_(node);
-      if (next < list.size()) {
-        const uint32_t child = list[next++];
-        if (!seen_[child]) {
-          seen_[child] = true;
-          stack_.push_back({child, 0});
-        }
-      } else {
-        order_.push_back(node);
-        stack_.pop_back();
-      }
-    }
-  }
-  [[nodiscard]] bool seen(uint32_t node) const { return seen_[node]; }
-  [[nodiscard]] std::vector<uint32_t>& order() { return order_; }
-
-private:
-  Successors successors_;
-  std::vector<bool> seen_;
-  std::vector<std::pair<uint32_t, size_t>> stack_;
-  std::vector<uint32_t> order_;
-};
 
 struct Successors {
   const BasicBlock* block;
@@ -181,42 +141,16 @@ std::vector<uint32_t> Cfg::immediate_post_dominators() const {
     }
   }
   std::vector<uint32_t> reverse_postorder = walk.order();
-  std::vector<uint32_t> number(blocks_.size() + 1);
-  for (uint32_t i = 0; i < reverse_postorder.size(); ++i) {
-    number[reverse_postorder[i]] = i;
-  }
-  number[end] = end;
   std::reverse(reverse_postorder.begin(), reverse_postorder.end());
-
-  std::vector<uint32_t> parent(blocks_.size() + 1, kUnset);
-  parent[end] = end;
-  const auto meet = [&](uint32_t a, uint32_t b) {
-    while (a != b) {
-      while (number[a] < number[b]) {
-        a = parent[a];
-      }
-      while (number[b] < number[a]) {
-        b = parent[b];
-      }
-    }
-    return a;
-  };
-  for (bool changed = true; changed;) {
-    changed = false;
-    for (const uint32_t b : reverse_postorder) {
-      uint32_t found = leads_to_end[b] ? end : kUnset;
-      for (unsigned i = 0; i < blocks_[b].successor_count; ++i) {
-        const uint32_t successor = blocks_[b].successors[i];
-        if (parent[successor] != kUnset) {
-          found = found == kUnset ? successor : meet(found, successor);
+  std::vector<uint32_t> parent = immediate_dominators(
+      blocks_.size() + 1, end, reverse_postorder, [&](uint32_t node, const auto& visit) {
+        if (leads_to_end[node]) {
+          visit(end);
         }
-      }
-      if (found != parent[b]) {
-        parent[b] = found;
-        changed = true;
-      }
-    }
-  }
+        for (unsigned i = 0; i < blocks_[node].successor_count; ++i) {
+          visit(blocks_[node].successors[i]);
+        }
+      });
   parent.pop_back();
   return parent;
 }

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dominators, natural loops, and the walk over the dominator tree that writes statements.
+// Natural loops from dominators, and the walk over the dominator tree that writes statements.
 #include "runtime/npu/structure.h"
 
+#include "isa/dominators.h"
 #include "isa/insn_desc.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace pto::rt {
 
@@ -74,68 +76,40 @@ private:
     }
   }
 
+  // Of what can be reached; before_ holds edges from there alone.
   void find_order() {
     const size_t count = cfg_.blocks().size();
     number_.assign(count, kUnset);
     before_.resize(count);
-    std::vector<std::pair<uint32_t, size_t>> stack;
-    std::vector<bool> seen(count, false);
+    const auto successors_of = [this](uint32_t block) -> const std::vector<uint32_t>& {
+      return after_[block];
+    };
+    isa::PostorderWalk<decltype(successors_of)> walk(count, successors_of);
     if (count != 0) {
-      stack.push_back({cfg_.order()[0], 0});
-      seen[cfg_.order()[0]] = true;
+      walk.from(cfg_.order()[0]);
     }
-    while (!stack.empty()) {
-      const uint32_t block = stack.back().first;
-      if (stack.back().second < after_[block].size()) {
-        const uint32_t to = after_[block][stack.back().second++];
-        before_[to].push_back(block);
-        if (!seen[to]) {
-          seen[to] = true;
-          stack.push_back({to, 0});
-        }
-      } else {
-        order_.push_back(block);
-        stack.pop_back();
-      }
-    }
+    order_ = std::move(walk.order());
     std::reverse(order_.begin(), order_.end());
     for (uint32_t i = 0; i < order_.size(); ++i) {
       number_[order_[i]] = i;
+      for (const uint32_t to : after_[order_[i]]) {
+        before_[to].push_back(order_[i]);
+      }
     }
   }
 
-  [[nodiscard]] uint32_t meet(uint32_t a, uint32_t b) const {
-    while (a != b) {
-      while (number_[a] > number_[b]) {
-        a = dominator_[a];
-      }
-      while (number_[b] > number_[a]) {
-        b = dominator_[b];
-      }
-    }
-    return a;
-  }
-
-  // Cooper, Harvey and Kennedy, as for the post-dominators in isa/cfg.cc.
   void find_dominators() {
-    dominator_.assign(cfg_.blocks().size(), kUnset);
     if (order_.empty()) {
       return;
     }
-    dominator_[order_[0]] = order_[0];
-    for (bool changed = true; changed;) {
-      changed = false;
-      for (size_t i = 1; i < order_.size(); ++i) {
-        uint32_t found = kUnset;
-        for (const uint32_t source : before_[order_[i]]) {
-          if (number_[source] != kUnset && dominator_[source] != kUnset) {
-            found = found == kUnset ? source : meet(found, source);
-          }
-        }
-        changed = changed || dominator_[order_[i]] != found;
-        dominator_[order_[i]] = found;
-      }
-    }
+    dominator_ = isa::immediate_dominators(cfg_.blocks().size(),
+                                           order_[0],
+                                           {order_.begin() + 1, order_.end()},
+                                           [this](uint32_t block, const auto& visit) {
+                                             for (const uint32_t source : before_[block]) {
+                                               visit(source);
+                                             }
+                                           });
     depth_.assign(cfg_.blocks().size(), 0);
     for (size_t i = 1; i < order_.size(); ++i) {
       depth_[order_[i]] = depth_[dominator_[order_[i]]] + 1;
@@ -160,7 +134,7 @@ private:
       const uint32_t header = order_[i];
       std::vector<uint32_t> work;
       for (const uint32_t source : before_[header]) {
-        if (number_[source] == kUnset || !is_back_edge(source, header)) {
+        if (!is_back_edge(source, header)) {
           continue;
         }
         if (!dominates(header, source)) {
@@ -194,11 +168,7 @@ private:
     }
   }
   void push_sources(uint32_t block, std::vector<uint32_t>& work) const {
-    for (const uint32_t source : before_[block]) {
-      if (number_[source] != kUnset) {
-        work.push_back(source);
-      }
-    }
+    work.insert(work.end(), before_[block].begin(), before_[block].end());
   }
 
   [[nodiscard]] bool is_in_loop(uint32_t block, uint32_t header) const {
@@ -225,7 +195,7 @@ private:
       }
       unsigned ways_in = 0;
       for (const uint32_t source : before_[block]) {
-        ways_in += number_[source] != kUnset && !is_back_edge(source, block) ? 1 : 0;
+        ways_in += is_back_edge(source, block) ? 0 : 1;
       }
       if (left != kUnset) {
         behind_loop_[left].push_back(block);
