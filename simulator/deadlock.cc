@@ -2,40 +2,21 @@
 // Why a block can never go on, in words: who waits where for what, and who could have come.
 #include "simulator/block.h"
 #include "simulator/lane_ranges.h"
+#include "simulator/warp_groups.h"
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <map>
 #include <tuple>
-#include <utility>
 #include <vector>
 
 namespace pto::sim {
-
-namespace {
-
-std::string list_warps(const std::vector<uint32_t>& warps) {
-  std::string text = warps.size() == 1 ? "warp " : "warps ";
-  for (size_t i = 0; i < warps.size();) {
-    size_t last = i;
-    while (last + 1 < warps.size() && warps[last + 1] == warps[last] + 1) {
-      ++last;
-    }
-    text += i == 0 ? "" : ", ";
-    text += i == last ? fmt::format("{}", warps[i]) : fmt::format("{}-{}", warps[i], warps[last]);
-    i = last + 1;
-  }
-  return text;
-}
-
-} // namespace
 
 Fault BlockRun::deadlock_fault() const {
   const Program& program = launch_.program();
   // By pc, status, barrier or event, and the lanes that wait and that are missing.
   using Key = std::tuple<uint32_t, WarpStatus, int, uint32_t, uint32_t>;
-  std::vector<std::pair<Key, std::vector<uint32_t>>> groups; // by their lowest warp
+  WarpGroups<Key> groups;
   uint32_t first_warp = 0;
   bool has_first = false;
   for (uint32_t w = 0; w < warp_count(); ++w) {
@@ -52,13 +33,7 @@ Fault BlockRun::deadlock_fault() const {
     const uint32_t missing = is_barrier ? live_mask(w) & ~waiting : 0;
     const Key key{
         warp.pc, warp.status, is_barrier ? warp.barrier_id : warp.wait_event, waiting, missing};
-    const auto found = std::find_if(
-        groups.begin(), groups.end(), [&](const auto& group) { return group.first == key; });
-    if (found != groups.end()) {
-      found->second.push_back(w);
-    } else {
-      groups.push_back({key, {w}});
-    }
+    groups.add(key, w);
   }
 
   Fault fault;

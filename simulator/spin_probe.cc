@@ -6,13 +6,13 @@
 #include "simulator/block.h"
 #include "simulator/lane_ranges.h"
 #include "simulator/program.h"
+#include "simulator/warp_groups.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <bit>
 #include <cstring>
-#include <map>
 #include <tuple>
 
 namespace pto::sim {
@@ -255,20 +255,6 @@ void SpinProbe::judge() {
 
 namespace {
 
-std::string list_warps(const std::vector<uint32_t>& warps) {
-  std::string text = warps.size() == 1 ? "warp " : "warps ";
-  for (size_t i = 0; i < warps.size();) {
-    size_t last = i;
-    while (last + 1 < warps.size() && warps[last + 1] == warps[last] + 1) {
-      ++last;
-    }
-    text += i == 0 ? "" : ", ";
-    text += i == last ? fmt::format("{}", warps[i]) : fmt::format("{}-{}", warps[i], warps[last]);
-    i = last + 1;
-  }
-  return text;
-}
-
 std::string place_of(const BlockRun& block, isa::Space space, uint64_t address) {
   return space == isa::Space::kHbm ? block.image().hbm->label(address)
                                    : fmt::format("{}[{}]", isa::name(space), address);
@@ -285,9 +271,9 @@ Fault SpinProbe::explain() const {
   bool has_plain = false;
   for (size_t b = 0; b < blocks_.size(); ++b) {
     const BlockRun& block = *blocks_[b];
-    // Warps that do alike, by their lowest.
+    // Warps that do alike.
     using Key = std::tuple<bool, uint32_t, uint32_t, uint32_t>;
-    std::vector<std::pair<Key, std::vector<uint32_t>>> groups;
+    WarpGroups<Key> groups;
     for (uint32_t w = 0; w < block.warp_count(); ++w) {
       const WarpState& state = block.warp(w);
       if (state.status == WarpStatus::kDone) {
@@ -298,13 +284,7 @@ Fault SpinProbe::explain() const {
       const uint32_t waiting = block.live_mask(w) & ~block.active_mask(w);
       const Key key = spins ? Key{true, own.lowest_pc, own.highest_pc, waiting}
                             : Key{false, state.pc, state.pc, 0};
-      const auto found = std::find_if(
-          groups.begin(), groups.end(), [&](const auto& group) { return group.first == key; });
-      if (found != groups.end()) {
-        found->second.push_back(w);
-      } else {
-        groups.push_back({key, {w}});
-      }
+      groups.add(key, w);
       if (spins && !has_first) {
         has_first = true;
         fault.block = block.index();
