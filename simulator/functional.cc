@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <deque>
-#include <vector>
 
 namespace pto::sim {
 
@@ -44,13 +43,7 @@ RunResult run_remaining(Launch& launch, const RunOptions& options) {
       loop.end_with(block->deadlock_fault());
       resident.push_back(std::move(block));
     }
-    loop.look_for_spinning([&] {
-      std::vector<const BlockRun*> blocks;
-      for (const std::unique_ptr<BlockRun>& each : resident) {
-        blocks.push_back(each.get());
-      }
-      return blocks;
-    });
+    loop.look_for_spinning(resident);
   }
   for (std::unique_ptr<BlockRun>& block : resident) {
     launch.retire_block(std::move(block));

@@ -50,11 +50,11 @@ public:
     return block.step(warp);
   }
 
-  /// Ends the run if it can be seen that no warp will ever get further. `blocks()`: the resident
-  /// ones.
-  template <class Blocks> void look_for_spinning(Blocks&& blocks) {
+  /// Ends the run if it can be seen that no warp will ever get further. `places`: of the resident
+  /// blocks, some of them empty.
+  template <class Places> void look_for_spinning(const Places& places) {
     if (spin_watch_.is_due(executed_) && result_.status == RunStatus::kCompleted) {
-      if (std::optional<Fault> fault = spin_watch_.look(executed_, blocks())) {
+      if (std::optional<Fault> fault = spin_watch_.look(executed_, resident_blocks(places))) {
         end_with(std::move(*fault));
       }
     }

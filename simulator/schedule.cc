@@ -91,15 +91,7 @@ private:
       return false;
     }
     loop_.step(block, warp);
-    loop_.look_for_spinning([&] {
-      std::vector<const BlockRun*> blocks;
-      for (const std::unique_ptr<BlockRun>& each : places_) {
-        if (each != nullptr) {
-          blocks.push_back(each.get());
-        }
-      }
-      return blocks;
-    });
+    loop_.look_for_spinning(places_);
     if (block.has_fault()) {
       loop_.end_with(*block.fault());
       is_open_ = false;

@@ -75,6 +75,17 @@ private:
   bool has_given_up_ = false;
 };
 
+/// The blocks of a driver's places, some of which are empty.
+template <class Places> std::vector<const BlockRun*> resident_blocks(const Places& places) {
+  std::vector<const BlockRun*> blocks;
+  for (const std::unique_ptr<BlockRun>& block : places) {
+    if (block != nullptr) {
+      blocks.push_back(block.get());
+    }
+  }
+  return blocks;
+}
+
 /// When a driver probes.
 class SpinWatch {
 public:

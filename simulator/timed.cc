@@ -69,7 +69,8 @@ const IssueRecord& TimedRun::step(uint32_t place, uint32_t warp, uint64_t cycle)
     status_ = RunStatus::kLimit;
     must_stop_ = true;
   } else if (spin_watch_.is_due(counts_.warp_insns)) {
-    if (std::optional<Fault> fault = spin_watch_.look(counts_.warp_insns, resident())) {
+    if (std::optional<Fault> fault =
+            spin_watch_.look(counts_.warp_insns, resident_blocks(blocks_))) {
       fault_ = std::move(fault);
       status_ = RunStatus::kDeadlock;
       must_stop_ = true;
@@ -83,16 +84,6 @@ const IssueRecord& TimedRun::step(uint32_t place, uint32_t warp, uint64_t cycle)
 
 bool TimedRun::may_issue(uint32_t place, uint32_t warp, uint64_t cycle) {
   return options_.gate == nullptr || options_.gate->may_issue(*blocks_[place], warp, cycle);
-}
-
-std::vector<const BlockRun*> TimedRun::resident() const {
-  std::vector<const BlockRun*> blocks;
-  for (const std::unique_ptr<BlockRun>& block : blocks_) {
-    if (block != nullptr) {
-      blocks.push_back(block.get());
-    }
-  }
-  return blocks;
 }
 
 bool TimedRun::wants_stop() {

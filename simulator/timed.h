@@ -119,7 +119,6 @@ private:
   bool wants_stop() override;
   bool may_issue(uint32_t place, uint32_t warp, uint64_t cycle) override;
   void stopped(TimedStop stop);
-  std::vector<const BlockRun*> resident() const;
 
   Launch& launch_;
   TimedOptions options_;
