@@ -373,7 +373,6 @@ std::optional<Fault> SpinWatch::look(uint64_t executed, std::vector<const BlockR
     }
     probe_ = std::make_unique<SpinProbe>(launch_, std::move(blocks));
     launch_.observers().attach(*probe_);
-    probe_begin_ = executed;
     probe_end_ = executed + window;
     next_look_ = executed + 1 + window / kLooks;
     return std::nullopt;
@@ -381,11 +380,9 @@ std::optional<Fault> SpinWatch::look(uint64_t executed, std::vector<const BlockR
   if (probe_->has_verdict()) {
     Fault fault = probe_->explain();
     stop_probe();
-    next_look_ = UINT64_MAX;
-    return fault;
+    return fault; // still due: a run that goes back from here gets stuck again
   }
-  // A run that went back in time has nothing to do with what was seen.
-  if (probe_->has_given_up() || executed >= probe_end_ || executed < probe_begin_) {
+  if (probe_->has_given_up() || executed >= probe_end_) {
     stop_probe();
     next_look_ = std::max(executed, kFirstLook) * 2;
   } else {

@@ -112,7 +112,6 @@ private:
   uint64_t window_insns_;
   uint64_t next_look_ = kFirstLook;
   uint64_t probe_end_ = 0;
-  uint64_t probe_begin_ = 0;
   std::unique_ptr<SpinProbe> probe_;
 };
 

@@ -3,6 +3,7 @@
 #include "sim_fixture.h"
 #include "simulator/observer.h"
 #include "simulator/snapshot.h"
+#include "simulator/timed.h"
 
 namespace pto::sim {
 namespace {
@@ -107,6 +108,32 @@ TEST_CASE("a snapshot repeats what followed it") {
   CHECK(blocks[0]->run(UINT64_MAX) == BlockStop::kDone);
   CHECK(sim.read(out) == end);
   CHECK(blocks[0]->counts().warp_insns == counts.warp_insns);
+}
+
+TEST_CASE("a stuck run is found stuck again after going back") {
+  SimFixture sim(R"(.pto 1
+.kernel k(ptr a)
+again:
+    load.u32.cv r0, hbm[a]
+    cmp.eq.u32 p0, r0, 0
+@p0 bra again
+    exit
+.end
+)");
+  sim.words({0}, "a");
+  auto launch = sim.launch({1}, {32});
+  HbmHistory history(sim.machine.hbm);
+  SharedMemory shared(sim.machine.profile);
+  TimedOptions options;
+  options.max_insns = uint64_t{1} << 20;
+  TimedRun run(*launch, shared, options);
+  REQUIRE(run.step());
+  const TimedSnapshot begin = run.save(history);
+  CHECK(run.run() == RunStatus::kDeadlock);
+  const uint64_t insns = run.counts().warp_insns;
+  REQUIRE(run.restore(begin, history));
+  CHECK(run.run() == RunStatus::kDeadlock);
+  CHECK(run.counts().warp_insns >= insns); // whoever goes back to before it gets there
 }
 
 TEST_CASE("stepping warp by warp gives records") {
