@@ -198,8 +198,12 @@ private:
                       bool writes,
                       Lanes& lanes);
   bool plan_gather(isa::Space space, uint32_t access_bytes, bool reads, bool writes, Lanes& lanes);
-  bool check_lanes(isa::Space space, uint32_t access_bytes, bool writes);
+  bool check_lanes(isa::Space space, uint32_t access_bytes);
   uint8_t* range_host(isa::Space space, uint64_t address, uint64_t bytes);
+  /// Whether accesses have to pass_hooks: a gate or a history looks on.
+  bool has_hooks(isa::Space space, bool writes) const {
+    return space == isa::Space::kHbm && (gate_ != nullptr || (writes && hbm_.history() != nullptr));
+  }
   bool pass_hooks(uint64_t address, uint64_t bytes, bool reads, bool writes);
   void record_access(const isa::Operand& mem,
                      const AddressForm& form,

@@ -274,7 +274,7 @@ bool BlockContext::plan_linear(const isa::Operand& operand,
   }
   const bool is_row = lane_step == int64_t{element_bytes} && count == 1;
   const bool is_one_run = is_row && (count_ == 1 || warp_step == lane_step * isa::kWarpLanes);
-  if (mem.space == Space::kHbm && (gate_ != nullptr || (writes && hbm_.history() != nullptr))) {
+  if (has_hooks(mem.space, writes)) {
     if (!all_active_) {
       return false;
     }

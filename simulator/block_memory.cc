@@ -282,8 +282,7 @@ bool BlockContext::try_contiguous(const AddressForm& form,
   if (host == nullptr || begin % element_bytes != 0) {
     return false; // the other path says exactly what is wrong
   }
-  if (space == Space::kHbm && (gate_ != nullptr || (writes && hbm_.history() != nullptr)) &&
-      !pass_hooks(begin, bytes, reads, writes)) {
+  if (has_hooks(space, writes) && !pass_hooks(begin, bytes, reads, writes)) {
     return true;
   }
   lanes.is_contiguous = true;
@@ -317,12 +316,12 @@ bool BlockContext::plan_gather(
     lanes.host = host;
     lanes.origin = lowest;
   } else {
-    if (!check_lanes(space, access_bytes, writes)) {
+    if (!check_lanes(space, access_bytes)) {
       return false;
     }
     lanes.is_scattered = true;
   }
-  if (space == Space::kHbm && (gate_ != nullptr || (writes && hbm_.history() != nullptr))) {
+  if (has_hooks(space, writes)) {
     bool passed = true;
     for_each_lane(active_, count_, [&](unsigned i) {
       if (passed && lanes.is_scattered) {
@@ -335,7 +334,7 @@ bool BlockContext::plan_gather(
   return true;
 }
 
-bool BlockContext::check_lanes(Space space, uint32_t access_bytes, bool /*writes*/) {
+bool BlockContext::check_lanes(Space space, uint32_t access_bytes) {
   unsigned bad = lanes_;
   for_each_lane(active_, count_, [&](unsigned i) {
     pointers_[i] = addresses_[i] % access_bytes == 0
@@ -479,16 +478,9 @@ BlockContext::load(const isa::Operand& mem, const isa::MemAccess& access, const 
           continue;
         }
         for (unsigned w = 0; w < count_; ++w) {
-          const unsigned lane = w * isa::kWarpLanes;
-          if (active_[w] == ~0u) {
-            load_block<Element>(
-                to + lane, lanes.host + size_t{lane} * sizeof(Element), isa::kWarpLanes);
-            continue;
-          }
-          for_each_lane(active_ + w, 1, [&](unsigned i) {
-            to[lane + i] =
-                load_element<Element, Value>(lanes.host + size_t{lane + i} * sizeof(Element));
-          });
+          const size_t lane = size_t{w} * isa::kWarpLanes;
+          load_row<Element>(
+              to + lane, lanes.host + lane * sizeof(Element), int64_t{sizeof(Element)}, active_[w]);
         }
         continue;
       }
@@ -549,15 +541,11 @@ Outcome BlockContext::store(const isa::Operand& mem,
           continue;
         }
         for (unsigned w = 0; w < count_; ++w) {
-          const unsigned lane = w * isa::kWarpLanes;
-          if (active_[w] == ~0u) {
-            store_block<Element>(
-                lanes.host + size_t{lane} * sizeof(Element), from + lane, isa::kWarpLanes);
-            continue;
-          }
-          for_each_lane(active_ + w, 1, [&](unsigned i) {
-            store_element<Element>(lanes.host + size_t{lane + i} * sizeof(Element), from[lane + i]);
-          });
+          const size_t lane = size_t{w} * isa::kWarpLanes;
+          store_row<Element>(lanes.host + lane * sizeof(Element),
+                             from + lane,
+                             int64_t{sizeof(Element)},
+                             active_[w]);
         }
         continue;
       }

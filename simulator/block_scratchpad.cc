@@ -242,7 +242,7 @@ void BlockContext::prefetch_source(const CopyRecord& copy) {
 
 void BlockContext::move_copy(const CopyRecord& copy) {
   const bool is_in = copy.direction == isa::CopyDirection::kHbmToL1;
-  const bool is_watched = gate_ != nullptr || (!is_in && hbm_.history() != nullptr);
+  const bool is_watched = has_hooks(Space::kHbm, !is_in);
   for (uint32_t row = 0; row < copy.shape.rows && copy.shape.row_bytes != 0; ++row) {
     const uint64_t address = copy.hbm_row(row);
     uint8_t* hbm = range_host(Space::kHbm, address, copy.shape.row_bytes);
