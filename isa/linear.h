@@ -60,6 +60,13 @@ struct LinearRange {
   int64_t warp_step = 0;
   int64_t lowest = 0;
   int64_t highest = 0;
+
+  /// The same numbers in 64 bits.
+  constexpr LinearValue widened() const {
+    return {static_cast<uint64_t>(base),
+            static_cast<uint64_t>(lane_step),
+            static_cast<uint64_t>(warp_step)};
+  }
 };
 constexpr std::optional<LinearRange>
 linear_range(const LinearValue& value, unsigned warps, bool is_signed) {

@@ -135,7 +135,8 @@ private:
   void settle_all_linear();
   /// Executes insn_, whose source registers are all linear, without its lanes. False: not possible.
   bool execute_linear();
-  bool execute_once();
+  /// Executes insn_, pure and with uniform sources, in one warp for all.
+  void execute_once();
   bool linear_source(const isa::Operand& operand, isa::LinearValue& value) const;
   bool linear_special(isa::Special special, isa::LinearValue& value) const;
 

@@ -38,12 +38,6 @@ template <class Act> void for_each_bit(uint64_t bits, unsigned offset, Act act) 
   }
 }
 
-LinearValue widened(const isa::LinearRange& range) {
-  return {static_cast<uint64_t>(range.base),
-          static_cast<uint64_t>(range.lane_step),
-          static_cast<uint64_t>(range.warp_step)};
-}
-
 } // namespace
 
 // ---------------------------------------------------------------- keeping and settling
@@ -185,10 +179,14 @@ bool BlockContext::execute_linear() {
       return true;
     }
   }
-  return insn_->is_pure && insn_->reads.is_within(uniform_) && execute_once();
+  if (insn_->is_pure && insn_->reads.is_within(uniform_)) {
+    execute_once();
+    return true;
+  }
+  return false;
 }
 
-bool BlockContext::execute_once() {
+void BlockContext::execute_once() {
   static constexpr uint32_t kAllLanes = ~0u;
   const isa::Insn& insn = insn_->insn;
   for (unsigned half = 0; half < 2; ++half) {
@@ -215,7 +213,6 @@ bool BlockContext::execute_once() {
     uint32_t* words = pred(dst.index);
     std::fill_n(words, count_, words[0]);
   }
-  return true;
 }
 
 // ---------------------------------------------------------------- addresses
@@ -241,7 +238,7 @@ bool BlockContext::plan_linear(const isa::Operand& operand,
     if (!range) {
       return false;
     }
-    at = at + widened(*range);
+    at = at + range->widened();
   }
   if (form.index != nullptr) {
     const auto range = linear_.has_reg32(mem.index_reg)
@@ -250,7 +247,7 @@ bool BlockContext::plan_linear(const isa::Operand& operand,
     if (!range) {
       return false;
     }
-    at = at + widened(*range).scaled(uint64_t{1} << mem.scale_log2);
+    at = at + range->widened().scaled(uint64_t{1} << mem.scale_log2);
   }
   const auto lane_step = static_cast<int64_t>(at.lane_step);
   const auto warp_step = static_cast<int64_t>(at.warp_step);

@@ -144,12 +144,7 @@ bool linear_mad(ExecContext& /*ctx*/, const Insn& insn, const LinearSources& x, 
     if (!a || !b) {
       return false;
     }
-    const auto widened = [](const LinearRange& range) {
-      return LinearValue{static_cast<uint64_t>(range.base),
-                         static_cast<uint64_t>(range.lane_step),
-                         static_cast<uint64_t>(range.warp_step)};
-    };
-    if (!linear_product(widened(*a), widened(*b), product)) {
+    if (!linear_product(a->widened(), b->widened(), product)) {
       return false;
     }
   } else if (!linear_product(x.at[1], x.at[2], product)) {
