@@ -11,6 +11,17 @@ namespace pto::sim {
 
 using isa::Outcome;
 
+namespace {
+
+void mark_done(WarpState& warp) {
+  warp.status = WarpStatus::kDone;
+  warp.join_pc = isa::kNoReconvergence;
+  warp.is_call_base = false;
+  warp.call_depth = 0;
+}
+
+} // namespace
+
 // ---------------------------------------------------------------- parts of a warp
 
 void BlockContext::pop_part(uint32_t w) {
@@ -58,11 +69,7 @@ void BlockContext::settle(uint32_t w) {
 }
 
 void BlockContext::finish_warp(uint32_t w) {
-  WarpState& warp = state_.warps[w];
-  warp.status = WarpStatus::kDone;
-  warp.join_pc = isa::kNoReconvergence;
-  warp.is_call_base = false;
-  warp.call_depth = 0;
+  mark_done(state_.warps[w]);
   --run_.live_warps_;
   release_barrier_if_full();
 }
@@ -220,13 +227,9 @@ bool BlockContext::end_together() {
     if (masks_[i] == 0) {
       continue;
     }
-    WarpState& warp = state_.warps[first_ + i];
     state_.exited[first_ + i] |= masks_[i];
     masks_[i] = 0;
-    warp.status = WarpStatus::kDone;
-    warp.join_pc = isa::kNoReconvergence;
-    warp.is_call_base = false;
-    warp.call_depth = 0;
+    mark_done(state_.warps[first_ + i]);
     ++ended;
   }
   run_.live_warps_ -= ended;
