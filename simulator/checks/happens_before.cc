@@ -63,26 +63,16 @@ void Knowledge::join(const Knowledge& other) {
 void HappensBefore::begin(uint32_t warps_per_block) {
   warps_ = warps_per_block;
   blocks_.clear();
-  last_block_ = ~uint64_t{0};
   published_.clear();
   copies_.clear();
 }
 
 void HappensBefore::block_begin(uint64_t block) {
-  blocks_[block].warps.resize(warps_);
+  blocks_.begin(block).warps.resize(warps_);
 }
 
 void HappensBefore::block_end(uint64_t block) {
-  blocks_.erase(block);
-  last_block_ = ~uint64_t{0};
-}
-
-HappensBefore::Block& HappensBefore::at(uint64_t block) const {
-  if (block != last_block_) {
-    last_ = const_cast<Block*>(&blocks_.at(block)); // nodes stay where they are
-    last_block_ = block;
-  }
-  return *last_;
+  blocks_.end(block);
 }
 
 void HappensBefore::join(SharedKnowledge& into, const SharedKnowledge& from) {
@@ -99,7 +89,7 @@ void HappensBefore::join(SharedKnowledge& into, const SharedKnowledge& from) {
 }
 
 uint32_t HappensBefore::time(uint64_t block, uint32_t warp) const {
-  return at(block).warps[warp].time;
+  return blocks_.at(block).warps[warp].time;
 }
 
 bool HappensBefore::is_ordered(Agent agent, uint32_t time, uint64_t block, uint32_t warp) const {
@@ -110,7 +100,7 @@ bool HappensBefore::is_ordered(Agent agent, uint32_t time, uint64_t block, uint3
     }
     return copy.waiter != kNoAgent && is_ordered(copy.waiter, copy.wait_time, block, warp);
   }
-  const Block& here = at(block);
+  const Block& here = blocks_.at(block);
   if (block_of(agent) == block) {
     if (warp_of(agent) == warp || time < here.barrier_time) {
       return true;
@@ -120,7 +110,7 @@ bool HappensBefore::is_ordered(Agent agent, uint32_t time, uint64_t block, uint3
 }
 
 void HappensBefore::barrier(uint64_t block) {
-  Block& here = at(block);
+  Block& here = blocks_.at(block);
   Knowledge all;
   uint32_t latest = 0;
   for (const Warp& warp : here.warps) {
@@ -141,7 +131,7 @@ void HappensBefore::barrier(uint64_t block) {
 }
 
 void HappensBefore::fence(uint64_t block, uint32_t warp, bool device) {
-  Block& here = at(block);
+  Block& here = blocks_.at(block);
   Warp& self = here.warps[warp];
   // Published: the warp's own accesses, what it knows, and what the last barrier told it of the
   // other warps of its block.
@@ -158,11 +148,11 @@ void HappensBefore::fence(uint64_t block, uint32_t warp, bool device) {
 }
 
 bool HappensBefore::has_fenced(uint64_t block, uint32_t warp) const {
-  return at(block).warps[warp].fence_knows != nullptr;
+  return blocks_.at(block).warps[warp].fence_knows != nullptr;
 }
 
 void HappensBefore::release(uint64_t block, uint32_t warp, uint64_t location) {
-  const Warp& self = at(block).warps[warp];
+  const Warp& self = blocks_.at(block).warps[warp];
   if (self.fence_knows == nullptr) {
     return;
   }
@@ -180,7 +170,7 @@ void HappensBefore::acquire(uint64_t block, uint32_t warp, uint64_t location) {
   if (found == published_.end()) {
     return;
   }
-  Warp& self = at(block).warps[warp];
+  Warp& self = blocks_.at(block).warps[warp];
   if (found->second.on_device != nullptr) {
     self.knows.join(*found->second.on_device);
   }
@@ -190,22 +180,22 @@ void HappensBefore::acquire(uint64_t block, uint32_t warp, uint64_t location) {
   }
 }
 
-Agent HappensBefore::copy_start(uint64_t block, uint32_t, uint64_t id) {
+Agent HappensBefore::copy_start(uint64_t block, uint64_t id) {
   const Agent agent = kCopyBit | static_cast<Agent>(copies_.size());
   copies_.push_back({.block = block});
-  at(block).copies[id] = agent;
+  blocks_.at(block).copies[id] = agent;
   return agent;
 }
 
 bool HappensBefore::is_copy_settled(uint64_t block, uint64_t id) const {
-  const auto found = at(block).copies.find(id);
+  const auto found = blocks_.at(block).copies.find(id);
   const uint64_t all = warps_ >= 64 ? ~uint64_t{0} : (uint64_t{1} << warps_) - 1;
-  return found != at(block).copies.end() &&
+  return found != blocks_.at(block).copies.end() &&
          (copies_[found->second & ~kCopyBit].waited_by & all) == all;
 }
 
 void HappensBefore::copy_waited(uint64_t block, uint32_t warp, uint64_t id) {
-  Block& here = at(block);
+  Block& here = blocks_.at(block);
   const auto found = here.copies.find(id);
   if (found == here.copies.end()) {
     return;

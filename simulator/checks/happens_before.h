@@ -16,6 +16,8 @@
 // since only flags give it; within a block one number, the time of the last barrier, says most.
 #pragma once
 
+#include "simulator/checks/block_map.h"
+
 #include <cstdint>
 #include <memory>
 #include <unordered_map>
@@ -76,7 +78,7 @@ public:
   bool has_fenced(uint64_t block, uint32_t warp) const;
 
   /// A copy starts; the agent of its accesses.
-  Agent copy_start(uint64_t block, uint32_t warp, uint64_t id);
+  Agent copy_start(uint64_t block, uint64_t id);
   /// The warp waited for the copy.
   void copy_waited(uint64_t block, uint32_t warp, uint64_t id);
   /// Every warp of the block knows that it is over.
@@ -111,13 +113,10 @@ private:
     SharedKnowledge on_device;
   };
 
-  Block& at(uint64_t block) const;
   static void join(SharedKnowledge& into, const SharedKnowledge& from);
 
   uint32_t warps_ = 1;
-  std::unordered_map<uint64_t, Block> blocks_;
-  mutable uint64_t last_block_ = ~uint64_t{0}; // of at()
-  mutable Block* last_ = nullptr;
+  BlockMap<Block> blocks_;
   std::unordered_map<uint64_t, Published> published_;
   std::vector<Copy> copies_;
 };

@@ -77,7 +77,6 @@ unsigned InitCheck::slot_of(OperandKind kind, uint32_t index) {
 
 void InitCheck::launch_begin(const Launch& launch) {
   blocks_.clear();
-  last_block_ = ~uint64_t{0};
   tainted_blocks_ = 0;
   is_tainted_ = false;
   suspects_ = read_before_write(launch.program());
@@ -89,7 +88,7 @@ void InitCheck::launch_begin(const Launch& launch) {
 }
 
 void InitCheck::block_begin(const BlockRun& block) {
-  BlockData& data = blocks_[block.index()];
+  BlockData& data = blocks_.begin(block.index());
   data.warps = block.warp_count();
   data.defined.assign(size_t{kSlots} * data.warps, ~0u);
   for (unsigned slot = 0; slot < kSlots; ++slot) {
@@ -102,19 +101,10 @@ void InitCheck::block_begin(const BlockRun& block) {
 }
 
 void InitCheck::block_end(const BlockRun& block) {
-  if (data(block.index()).tainted != 0) {
+  if (blocks_.at(block.index()).tainted != 0) {
     set_tainted(--tainted_blocks_ != 0);
   }
-  blocks_.erase(block.index());
-  last_block_ = ~uint64_t{0};
-}
-
-InitCheck::BlockData& InitCheck::data(uint64_t block) {
-  if (block != last_block_) {
-    last_data_ = &blocks_.at(block); // nodes stay where they are
-    last_block_ = block;
-  }
-  return *last_data_;
+  blocks_.end(block.index());
 }
 
 void InitCheck::set_tainted(bool is_tainted) {
@@ -131,7 +121,7 @@ void InitCheck::set_tainted(bool is_tainted) {
 
 InitCheck::Undefined
 InitCheck::register_value(uint64_t block, unsigned slot, uint32_t warp, uint32_t lanes) {
-  const BlockData& in_block = data(block);
+  const BlockData& in_block = blocks_.at(block);
   const size_t at = size_t{slot} * in_block.warps + warp;
   Undefined result;
   Origin origin = in_block.origins[at];
@@ -246,7 +236,7 @@ void InitCheck::after_insn(const BlockRun& block, const IssueRecord& record) {
   if (insn.desc->unit == isa::Unit::kC) {
     matrix_product(block, record);
   } else {
-    std::vector<uint8_t>& l1 = data(block.index()).l1;
+    std::vector<uint8_t>& l1 = blocks_.at(block.index()).l1;
     for (unsigned i = 0; i < record.l1_count; ++i) {
       if (record.l1[i].writes) {
         const auto first = l1.begin() + static_cast<std::ptrdiff_t>(record.l1[i].offset);
@@ -298,7 +288,7 @@ void InitCheck::after_span(const SpanRecord& span) {
   }
   operands_ = {};
   elements_.clear();
-  std::vector<uint8_t>& l1 = data(span.block->index()).l1;
+  std::vector<uint8_t>& l1 = blocks_.at(span.block->index()).l1;
   for (uint32_t w = 0; w < span.warp_count; ++w) {
     L1Access access{.block = *span.block,
                     .insn = span.decoded->insn,
@@ -343,7 +333,7 @@ void InitCheck::define(uint64_t block,
                        uint32_t mask,
                        uint32_t undefined,
                        const Origin& origin) {
-  BlockData& in_block = data(block);
+  BlockData& in_block = blocks_.at(block);
   const size_t at = size_t{slot} * in_block.warps + warp;
   uint32_t& defined = in_block.defined[at];
   const bool was_tainted = defined != ~0u;
@@ -377,7 +367,7 @@ bool InitCheck::l1_defined(BlockData& data,
 }
 
 void InitCheck::load_from_l1(const L1Access& access) {
-  BlockData& in_block = data(access.block.index());
+  BlockData& in_block = blocks_.at(access.block.index());
   const isa::Insn& insn = access.insn;
   const unsigned count = std::max(1u, access.access_bytes / std::max(access.element_bytes, 1u));
   for (unsigned element = 0; element < count; ++element) {
@@ -416,7 +406,7 @@ void InitCheck::load_from_l1(const L1Access& access) {
 }
 
 void InitCheck::store_to_l1(const L1Access& access) {
-  BlockData& in_block = data(access.block.index());
+  BlockData& in_block = blocks_.at(access.block.index());
   const unsigned element_bytes = std::max(access.element_bytes, 1u);
   for (unsigned lane = 0; lane < isa::kWarpLanes; ++lane) {
     if ((access.mask >> lane & 1) == 0) {
@@ -440,7 +430,7 @@ void InitCheck::matrix_product(const BlockRun& block, const IssueRecord& record)
   if (record.l1_count < 3) {
     return;
   }
-  BlockData& in_block = data(block.index());
+  BlockData& in_block = blocks_.at(block.index());
   const isa::Insn& insn = *record.insn;
   const uint32_t lane = static_cast<uint32_t>(std::countr_zero(record.exec_mask));
   const auto leading = [&](unsigned i, uint32_t otherwise) {
@@ -471,7 +461,7 @@ void InitCheck::matrix_product(const BlockRun& block, const IssueRecord& record)
 }
 
 void InitCheck::copy_start(const EventSite& site, const CopyRecord& copy) {
-  BlockData& in_block = data(site.block.index());
+  BlockData& in_block = blocks_.at(site.block.index());
   for (uint32_t row = 0; row < copy.shape.rows; ++row) {
     const uint64_t offset = copy.l1_row(row);
     if (copy.direction == isa::CopyDirection::kHbmToL1) {

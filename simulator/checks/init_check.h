@@ -15,11 +15,11 @@
 // stores to it matter, a span at a time.
 #pragma once
 
+#include "simulator/checks/block_map.h"
 #include "simulator/checks/finding.h"
 #include "simulator/observer.h"
 #include "simulator/program.h"
 
-#include <unordered_map>
 #include <vector>
 
 namespace pto::sim {
@@ -81,7 +81,6 @@ private:
   Undefined register_value(uint64_t block, unsigned slot, uint32_t warp, uint32_t lanes);
   Undefined address_value(const EventSite& site, const isa::Operand& mem, uint32_t lanes);
   Undefined selected(const EventSite& site, const isa::Insn& insn, uint32_t lanes);
-  BlockData& data(uint64_t block);
   void load_from_l1(const L1Access& access);
   void store_to_l1(const L1Access& access);
   void matrix_product(const BlockRun& block, const IssueRecord& record);
@@ -101,9 +100,7 @@ private:
   std::vector<Interest> interests_; // as they are now
   bool is_tainted_ = false;
   uint64_t tainted_blocks_ = 0;
-  std::unordered_map<uint64_t, BlockData> blocks_;
-  uint64_t last_block_ = ~uint64_t{0}; // of data()
-  BlockData* last_data_ = nullptr;
+  BlockMap<BlockData> blocks_;
   Undefined operands_;              // of the insn at hand: what its sources miss
   std::vector<Undefined> elements_; // stores: by register of the vector
 };

@@ -39,7 +39,6 @@ void RaceCheck::launch_begin(const Launch& launch) {
   order_.begin(launch.image().warps);
   hbm_.clear();
   blocks_.clear();
-  last_block_ = ~uint64_t{0};
   lines_.clear();
   const uint32_t cores = launch.machine().profile.cores;
   has_caches_ = cores > 1 && launch.block_count() > 1; // one core has nothing to be stale against
@@ -53,32 +52,23 @@ void RaceCheck::launch_begin(const Launch& launch) {
 
 void RaceCheck::block_begin(const BlockRun& block) {
   order_.block_begin(block.index());
-  blocks_[block.index()].warp_barrier_pcs.assign(block.warp_count(), kNoPc);
+  blocks_.begin(block.index()).warp_barrier_pcs.assign(block.warp_count(), kNoPc);
 }
 
 void RaceCheck::block_end(const BlockRun& block) {
   order_.block_end(block.index());
-  blocks_.erase(block.index());
-  last_block_ = ~uint64_t{0};
-}
-
-RaceCheck::BlockData& RaceCheck::data(const BlockRun& block) const {
-  if (block.index() != last_block_) {
-    last_data_ = const_cast<BlockData*>(&blocks_.at(block.index())); // nodes stay where they are
-    last_block_ = block.index();
-  }
-  return *last_data_;
+  blocks_.end(block.index());
 }
 
 void RaceCheck::barrier_release(const BlockRun& block, unsigned) {
   order_.barrier(block.index());
-  std::vector<uint32_t>& pcs = data(block).warp_barrier_pcs;
+  std::vector<uint32_t>& pcs = blocks_.at(block.index()).warp_barrier_pcs;
   std::fill(pcs.begin(), pcs.end(), kNoPc);
   forget_settled_copies(block);
 }
 
 void RaceCheck::wait_end(const EventSite& site, int event) {
-  for (const CopyRecord& copy : data(site.block).copies) {
+  for (const CopyRecord& copy : blocks_.at(site.block.index()).copies) {
     if (event < 0 || copy.event == event) {
       order_.copy_waited(site.block.index(), site.warp, copy.id);
     }
@@ -87,7 +77,7 @@ void RaceCheck::wait_end(const EventSite& site, int event) {
 }
 
 void RaceCheck::forget_settled_copies(const BlockRun& block) {
-  std::vector<CopyRecord>& copies = data(block).copies;
+  std::vector<CopyRecord>& copies = blocks_.at(block.index()).copies;
   copies.erase(std::remove_if(copies.begin(),
                               copies.end(),
                               [&](const CopyRecord& copy) {
@@ -100,9 +90,9 @@ void RaceCheck::copy_start(const EventSite& site, const CopyRecord& copy) {
   const uint64_t block = site.block.index();
   Access access{.block = &site.block,
                 .warp = site.warp,
-                .agent = order_.copy_start(block, site.warp, copy.id),
+                .agent = order_.copy_start(block, copy.id),
                 .pc = site.pc};
-  data(site.block).copies.push_back(copy);
+  blocks_.at(site.block.index()).copies.push_back(copy);
   const bool to_l1 = copy.direction == isa::CopyDirection::kHbmToL1;
   for (uint32_t row = 0; row < copy.shape.rows; ++row) {
     access.bytes = copy.shape.row_bytes;
@@ -127,7 +117,7 @@ void RaceCheck::after_insn(const BlockRun& block, const IssueRecord& record) {
   }
   const isa::InsnDesc& desc = *record.insn->desc;
   if (desc.has(isa::kWarpBarrier)) {
-    data(block).warp_barrier_pcs[record.warp] = record.pc;
+    blocks_.at(block.index()).warp_barrier_pcs[record.warp] = record.pc;
   } else if (desc.has(isa::kFence)) {
     order_.fence(
         block.index(), record.warp, desc.mods[0]->values[record.insn->mods[0]].suffix == "device");
@@ -237,7 +227,7 @@ void RaceCheck::lane_accesses(const WarpAccess& warp) {
 }
 
 AccessShadow& RaceCheck::shadow(const Access& access) {
-  return access.space == isa::Space::kHbm ? hbm_ : data(*access.block).l1;
+  return access.space == isa::Space::kHbm ? hbm_ : blocks_.at(access.block->index()).l1;
 }
 
 void RaceCheck::range(const Access& access) {

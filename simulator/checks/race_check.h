@@ -10,12 +10,11 @@
 #pragma once
 
 #include "simulator/checks/access_shadow.h"
+#include "simulator/checks/block_map.h"
 #include "simulator/checks/finding.h"
 #include "simulator/checks/happens_before.h"
 #include "simulator/observer.h"
 
-#include <memory>
-#include <unordered_map>
 #include <vector>
 
 namespace pto::sim {
@@ -75,7 +74,6 @@ private:
     uint64_t address(unsigned lane) const { return span.address(first + lane); }
   };
 
-  BlockData& data(const BlockRun& block) const;
   /// Bytes that a LOAD, STORE or ATOM accesses in a lane; 0 for other insns.
   static uint32_t lane_bytes_of(const ProgramInsn& decoded);
   static Interest interest_in(const ProgramInsn& decoded);
@@ -118,9 +116,7 @@ private:
   std::vector<Interest> interests_;
   HappensBefore order_;
   AccessShadow hbm_;
-  std::unordered_map<uint64_t, BlockData> blocks_;
-  mutable uint64_t last_block_ = ~uint64_t{0}; // of data()
-  mutable BlockData* last_data_ = nullptr;
+  BlockMap<BlockData> blocks_;
   const Launch* launch_ = nullptr;
   bool has_caches_ = false; // several, and several blocks
   uint64_t line_bytes_ = 0;

@@ -132,7 +132,7 @@ std::string RaceCheck::hint_for(const AccessEntry& earlier, const Access& access
     return "blocks run in any order: use atomics, or a flag written after fence.device and polled "
            "with load.cv";
   }
-  const std::vector<uint32_t>& barriers = data(*access.block).warp_barrier_pcs;
+  const std::vector<uint32_t>& barriers = blocks_.at(access.block->index()).warp_barrier_pcs;
   const uint32_t pc = barriers[access.warp];
   if (pc != kNoPc) {
     return fmt::format("barrier at {} joins the 32 lanes of one warp only; use barrier_block",
