@@ -141,7 +141,7 @@ public:
   /// `lane` counts within the block. Registers that the kernel does not use read 0.
   uint32_t reg32(unsigned index, uint32_t lane) const;
   uint64_t reg64(unsigned index, uint32_t lane) const;
-  /// The 32 lanes of a warp, of a register that the kernel uses.
+  /// The 32 lanes of a warp, of a register that the kernel uses; those of the next warps follow.
   const uint32_t* reg32_of_warp(unsigned index, uint32_t warp) const;
   bool pred(unsigned index, uint32_t lane) const;
   void set_reg32(unsigned index, uint32_t lane, uint32_t value);

@@ -25,20 +25,24 @@ bool is_float_like(isa::Type type) {
   return isa::is_float(type) || type == isa::Type::kF16x2;
 }
 
-// All exponent bits set: infinity or NaN.
-bool is_finite(uint64_t bits, isa::Type type) {
+/// Exponent bits of the float in the low half, and of one in the high half (f16x2) or the same.
+std::pair<uint32_t, uint32_t> exponents(isa::Type type) {
   switch (type) {
   case isa::Type::kF32:
-    return (bits & 0x7f800000) != 0x7f800000;
-  case isa::Type::kF16:
-    return (bits & 0x7c00) != 0x7c00;
+    return {0x7f800000, 0x7f800000};
   case isa::Type::kBF16:
-    return (bits & 0x7f80) != 0x7f80;
+    return {0x7f80, 0x7f80};
   case isa::Type::kF16x2:
-    return (bits & 0x7c00) != 0x7c00 && (bits & 0x7c000000) != 0x7c000000;
+    return {0x7c00, 0x7c000000};
   default:
-    return true;
+    return {0x7c00, 0x7c00};
   }
+}
+
+// Infinity and NaN have all exponent bits set.
+bool is_finite(uint64_t bits, isa::Type type) {
+  const auto [low, high] = exponents(type);
+  return !is_float_like(type) || ((bits & low) != low && (bits & high) != high);
 }
 
 bool is_nan(uint64_t bits, isa::Type type) {
@@ -91,20 +95,6 @@ bool all_finite(const uint8_t* bytes, uint64_t size_bytes, isa::Type type) {
   return true;
 }
 
-/// Exponent bits of the float in the low half, and of one in the high half (f16x2) or the same.
-std::pair<uint32_t, uint32_t> exponents(isa::Type type) {
-  switch (type) {
-  case isa::Type::kF32:
-    return {0x7f800000, 0x7f800000};
-  case isa::Type::kBF16:
-    return {0x7f80, 0x7f80};
-  case isa::Type::kF16x2:
-    return {0x7c00, 0x7c000000};
-  default:
-    return {0x7c00, 0x7c00};
-  }
-}
-
 /// Where a tile operand lies now.
 std::pair<uint64_t, uint64_t> tile_range(const BlockRun& block, const isa::Operand& operand) {
   if (operand.kind == isa::OperandKind::kTile) {
@@ -148,11 +138,9 @@ void NanCheck::before_span(const SpanRecord& span) {
                         insn.operands[i].index == insn.operands[0].index;
   }
   if (has_old_results_) {
-    const BlockRun& block = *span.block;
-    const uint32_t* from = block.state().reg32.data() +
-                           size_t{insn.operands[0].index} * block.image().padded_lanes +
-                           size_t{span.first_warp} * isa::kWarpLanes;
-    std::copy_n(from, size_t{span.warp_count} * isa::kWarpLanes, old_results_.begin());
+    std::copy_n(span.block->reg32_of_warp(insn.operands[0].index, span.first_warp),
+                size_t{span.warp_count} * isa::kWarpLanes,
+                old_results_.begin());
   }
 }
 
@@ -161,11 +149,8 @@ void NanCheck::after_span(const SpanRecord& span) {
     return;
   }
   const isa::Insn& insn = span.decoded->insn;
-  const BlockRun& block = *span.block;
   const auto [low, high] = exponents(isa::operand_type(insn, 0));
-  const uint32_t* results = block.state().reg32.data() +
-                            size_t{insn.operands[0].index} * block.image().padded_lanes +
-                            size_t{span.first_warp} * isa::kWarpLanes;
+  const uint32_t* results = span.block->reg32_of_warp(insn.operands[0].index, span.first_warp);
   for (uint32_t w = 0; w < span.warp_count; ++w, results += isa::kWarpLanes) {
     uint32_t suspicious = 0;
     for (unsigned lane = 0; lane < isa::kWarpLanes; ++lane) {
