@@ -136,9 +136,8 @@ public:
   void detach(Observer& observer);
   bool empty() const { return entries_.empty(); }
   bool wants(Wants events) const { return (union_ & events) != 0; }
-  Wants all_wants() const { return union_; }
-  /// Some observer wants an event that needs warps executed one by one.
-  bool wants_insns() const { return wants(~(kWantsLaunch | kWantsBlock | kWantsFault)); }
+  /// Some observer wants an event of an insn.
+  bool wants_insns() const { return wants(kInsnEvents); }
 
   /// Asks every observer for its interests again.
   void refresh_interests();
@@ -174,6 +173,8 @@ public:
   }
 
 private:
+  static constexpr Wants kInsnEvents = ~(kWantsLaunch | kWantsBlock | kWantsFault);
+
   struct Entry {
     Observer* observer = nullptr;
     Wants wants = 0;
@@ -183,8 +184,7 @@ private:
       if (interests != nullptr) {
         return interests[pc];
       }
-      constexpr Wants kInsns = ~(kWantsLaunch | kWantsBlock | kWantsFault);
-      return (wants & kInsns) != 0 ? Interest::kWarp : Interest::kNone;
+      return (wants & kInsnEvents) != 0 ? Interest::kWarp : Interest::kNone;
     }
   };
   std::vector<Entry> entries_;
