@@ -223,10 +223,7 @@ ResultTime CoreMemory::copy(double now,
                             PipeTime time) {
   const bool is_in = direction == isa::CopyDirection::kHbmToL1;
   std::vector<Server>& engines = is_in ? engines_in_ : engines_out_;
-  Server& engine =
-      *std::min_element(engines.begin(), engines.end(), [](const Server& a, const Server& b) {
-        return a.next_free() < b.next_free();
-      });
+  Server& engine = first_free(engines);
   const double row = std::max<double>(
       machine_.copy.bytes_per_cycle == 0 ? 0 : shape.row_bytes / machine_.copy.bytes_per_cycle,
       machine_.copy.row_cycles);
@@ -261,12 +258,6 @@ ResultTime CoreMemory::copy(double now,
   ++(is_in ? counters_.copies_in : counters_.copies_out);
   counters_.copy_bytes += static_cast<uint64_t>(shape.rows) * shape.row_bytes;
   return {now + time.latency, unloaded, done, StallReason::kCopyWait, start};
-}
-
-const Server& CoreMemory::pipe_const() const {
-  return *std::min_element(pipes_.begin(), pipes_.end(), [](const Server& a, const Server& b) {
-    return a.next_free() < b.next_free();
-  });
 }
 
 double CoreMemory::pipe_busy_cycles() const {

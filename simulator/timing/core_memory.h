@@ -81,7 +81,7 @@ public:
                   PipeTime time);
 
   /// When a load/store pipe is free for the next warp.
-  [[nodiscard]] double pipe_free_cycle() const { return pipe_const().next_free(); }
+  [[nodiscard]] double pipe_free_cycle() const { return first_free(pipes_).next_free(); }
   /// Until when a full queue behind them holds the pipes; later than that they are just busy.
   [[nodiscard]] double held_until() const { return held_until_; }
   [[nodiscard]] double pipe_busy_cycles() const;
@@ -94,9 +94,8 @@ public:
 private:
   /// Brings in a line whose request is ready at `ready`; `left` is when it could leave.
   Arrival fetch(double now, double ready, uint64_t line, double& left);
-  [[nodiscard]] const Server& pipe_const() const;
   void hold(Server& port, double cycle);
-  Server& pipe() { return const_cast<Server&>(pipe_const()); }
+  Server& pipe() { return first_free(pipes_); }
 
   const isa::MachineProfile& machine_;
   SharedMemory& shared_;

@@ -27,12 +27,6 @@ std::array<uint32_t, isa::kUnitCount> pipe_counts(const isa::MachineProfile::Uni
   return counts; // M is CoreMemory's
 }
 
-const Server& first_free(const std::vector<Server>& pipes) {
-  return *std::min_element(pipes.begin(), pipes.end(), [](const Server& a, const Server& b) {
-    return a.next_free() < b.next_free();
-  });
-}
-
 } // namespace
 
 void TimedBlock::restart(uint32_t warp_count, const ProgramTiming& program) {
@@ -512,7 +506,7 @@ ResultTime CoreModel::book_unit(TimedBlock& block,
                                 TimelineEntry& entry) {
   const auto now = static_cast<double>(cycle);
   double interval = timing.interval_cycles;
-  Server& pipe = const_cast<Server&>(first_free(pipes_[timing.unit]));
+  Server& pipe = first_free(pipes_[timing.unit]);
   if (record.copy != nullptr) {
     const CopyRecord& copy = *record.copy;
     pipe.reserve(now, 1);

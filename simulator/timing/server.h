@@ -31,4 +31,11 @@ private:
   double busy_ = 0;
 };
 
+/// Of a vector of servers, not empty: the one that is free first.
+template <class Servers> auto& first_free(Servers& servers) {
+  return *std::min_element(servers.begin(), servers.end(), [](const Server& a, const Server& b) {
+    return a.next_free() < b.next_free();
+  });
+}
+
 } // namespace pto::sim
