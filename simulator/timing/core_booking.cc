@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: Apache-2.0
+// What an insn that issues takes up: memory, units, bytes of l1; and when its results are there.
+#include "simulator/timing/core_model.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace pto::sim {
+
+ResultTime CoreModel::book_memory(TimedWarp& warp,
+                                  const IssueRecord& record,
+                                  const InsnTiming& timing,
+                                  uint64_t cycle,
+                                  const TimelineEntry& entry,
+                                  bool& is_pending) {
+  const isa::InsnDesc& desc = *record.insn->desc;
+  const auto now = static_cast<double>(cycle);
+  const PipeTime time{timing.latency_cycles, timing.interval_cycles};
+  const ResultTime plain{now + time.latency, now + time.latency, now + time.latency};
+  if (record.addresses == nullptr || record.exec_mask == 0) {
+    memory_.occupy(now, time.interval);
+    if (desc.has(isa::kCacheControl) && record.addresses == nullptr && record.exec_mask != 0) {
+      memory_.invalidate_all();
+    }
+    return plain;
+  }
+  const WarpAddresses access{record.exec_mask, record.addresses, record.access_bytes};
+  if (desc.has(isa::kCacheControl)) {
+    if (desc.has(isa::kReadsMem)) { // PREFETCH
+      (void)memory_.load_hbm(now, access, isa::CacheHint::kCached, time);
+    } else {
+      memory_.occupy(now, time.interval);
+      memory_.invalidate(access);
+    }
+    return plain;
+  }
+  if (record.space == isa::Space::kConst) {
+    memory_.occupy(now, time.interval);
+    return plain;
+  }
+  if (record.space == isa::Space::kL1) {
+    return desc.has(isa::kAtomic) ? memory_.atomic_l1(now, access, time)
+                                  : memory_.access_l1(now, access, time);
+  }
+  if (!desc.has(isa::kAtomic)) {
+    return desc.has(isa::kWritesMem) ? memory_.store_hbm(now, access, record.hint, time)
+                                     : memory_.load_hbm(now, access, record.hint, time);
+  }
+  const double start = memory_.issue_atomic(now, access, time);
+  const AtomicGroups groups = atomic_groups(access, run_.machine.l1.sector_bytes);
+  if (!record.is_result_read && record.access_bytes <= 4) {
+    memory_.hold_pipe(run_.shared.start_reduction(start, groups, core_));
+    return plain;
+  }
+  is_pending = true;
+  const uint64_t token = run_.next_token++;
+  RunState::PendingAtomic pending;
+  pending.warp = &warp;
+  pending.pc = record.pc;
+  pending.base_cycle = cycle + whole_cycle(time.latency);
+  pending.timeline_index = run_.options.record_timeline ? run_.timeline.add(entry) : SIZE_MAX;
+  pending.writes_result = record.is_result_read;
+  run_.atomics[token] = pending;
+  ++warp.block->pending_atomics;
+  run_.shared.start_atomic(start, groups, token);
+  return plain;
+}
+
+ResultTime CoreModel::book_unit(TimedBlock& block,
+                                const IssueRecord& record,
+                                const InsnTiming& timing,
+                                double latency,
+                                uint64_t cycle,
+                                TimelineEntry& entry) {
+  const auto now = static_cast<double>(cycle);
+  double interval = timing.interval_cycles;
+  Server& pipe = first_free(pipes_[timing.unit]);
+  if (record.copy != nullptr) {
+    const CopyRecord& copy = *record.copy;
+    pipe.reserve(now, 1);
+    const double handed_over = now + latency;
+    L1Ledger::Use use{
+        L1Range::strided(
+            copy.l1_offset, copy.shape.row_bytes, copy.shape.rows, copy.shape.l1_stride),
+        0,
+        record.pc,
+        copy.direction == isa::CopyDirection::kHbmToL1,
+        true};
+    const L1Ledger::Hold hold = block.l1.hold(use, handed_over);
+    const ResultTime result = memory_.copy(handed_over,
+                                           std::max(handed_over, hold.cycle),
+                                           copy.direction,
+                                           copy.hbm_address,
+                                           copy.shape,
+                                           {latency, interval});
+    use.done_cycle = result.done_cycle;
+    block.l1.add(use, now);
+    entry.start_cycle = whole_cycle(result.start_cycle);
+    entry.held_by_pc = hold.pc;
+    const ScoreEntry done = ScoreEntry::from(result, record.pc);
+    if (copy.event >= 0) {
+      ScoreEntry& event = block.events[static_cast<unsigned>(copy.event) % isa::kEventCount];
+      event = done.done_cycle > event.done_cycle ? done : event;
+    }
+    block.copies = done.done_cycle > block.copies.done_cycle ? done : block.copies;
+    return result;
+  }
+  if (record.m != 0 && timing.entry != nullptr) {
+    const double steps =
+        static_cast<double>(timing.entry->tile_steps(record.m, record.n, record.k)) *
+        timing.entry->step_cycles;
+    latency += steps;
+    interval += steps;
+  }
+  L1Ledger::Hold hold;
+  for (unsigned i = 0; i < record.l1_count; ++i) {
+    const L1Record& l1 = record.l1[i];
+    const L1Ledger::Hold other =
+        block.l1.hold({{l1.offset, l1.size_bytes}, 0, record.pc, l1.writes, false}, now);
+    hold = other.cycle > hold.cycle ? other : hold;
+  }
+  const double start = pipe.reserve(std::max(now, hold.cycle), interval);
+  const double done = start + latency;
+  for (unsigned i = 0; i < record.l1_count; ++i) {
+    const L1Record& l1 = record.l1[i];
+    if (l1.reads || l1.writes) {
+      block.l1.add({{l1.offset, l1.size_bytes}, done, record.pc, l1.writes, false}, now);
+    }
+  }
+  entry.start_cycle = whole_cycle(start);
+  entry.held_by_pc = hold.pc;
+  return {done, done, done, StallReason::kOperand};
+}
+
+void CoreModel::delay_in_l1(TimedBlock& block,
+                            const IssueRecord& record,
+                            uint64_t cycle,
+                            ResultTime& result) const {
+  if (!run_.program.shares_l1() || record.addresses == nullptr || record.exec_mask == 0 ||
+      record.space != isa::Space::kL1) {
+    return;
+  }
+  const auto first = static_cast<unsigned>(std::countr_zero(record.exec_mask));
+  const auto last = 31 - static_cast<unsigned>(std::countl_zero(record.exec_mask));
+  L1Range range = L1Range::strided(
+      record.addresses[first], record.access_bytes, last - first + 1, record.stride);
+  if (!record.is_strided) {
+    uint64_t begin = UINT64_MAX;
+    uint64_t end = 0;
+    for (unsigned lane = first; lane <= last; ++lane) {
+      if ((record.exec_mask >> lane & 1) != 0) {
+        begin = std::min(begin, record.addresses[lane]);
+        end = std::max(end, record.addresses[lane] + record.access_bytes);
+      }
+    }
+    range = {begin, end - begin};
+  }
+  const auto now = static_cast<double>(cycle);
+  L1Ledger::Use use{range, 0, record.pc, record.writes_memory, false};
+  const L1Ledger::Hold hold = block.l1.hold(use, now);
+  if (hold.cycle > now) {
+    const double delay = hold.cycle - now;
+    result.base_cycle += delay;
+    result.unloaded_cycle += delay;
+    result.done_cycle += delay;
+  }
+  use.done_cycle = result.done_cycle;
+  block.l1.add(use, now);
+}
+
+void CoreModel::book_control(TimedWarp& warp,
+                             const IssueRecord& record,
+                             const InsnTiming& timing,
+                             uint64_t cycle) {
+  const isa::InsnDesc& desc = *record.insn->desc;
+  const uint64_t after = cycle + std::max<uint64_t>(1, whole_cycle(timing.latency_cycles));
+  const auto hold = [&](uint64_t until, StallReason reason) {
+    if (until > warp.cursor) {
+      warp.hold_until = until;
+      warp.hold_reason = reason;
+    }
+  };
+  if (desc.has(isa::kBranch | isa::kCall | isa::kReturn)) {
+    warp.branch_ready = after;
+  }
+  if (desc.has(isa::kWarpBarrier)) {
+    hold(after + run_.machine.sync.barrier_cycles, StallReason::kBarrier);
+  }
+  if (desc.has(isa::kBlockBarrier)) {
+    hold(after + run_.machine.sync.block_barrier_cycles, StallReason::kBlockBarrier);
+  }
+  if (record.nop_cycles != 0) {
+    hold(cycle + record.nop_cycles, StallReason::kNop);
+  }
+}
+
+ResultTime
+CoreModel::execute(TimedWarp& warp, uint64_t cycle, TimelineEntry& entry, double fused_latency) {
+  const uint32_t pc = warp.pc;
+  const InsnTiming& timing = run_.program[pc];
+  const isa::InsnDesc& desc = *timing.insn->desc;
+  const IssueRecord& record = run_.host.step(warp.block->place, warp.warp, cycle);
+  run_.has_fault = record.outcome == isa::Outcome::kFault;
+  const auto now = static_cast<double>(cycle);
+  const uint32_t lanes = record.exec_mask != 0 ? record.exec_mask : record.active_mask;
+  entry.issue_cycle = cycle;
+  entry.start_cycle = cycle;
+  entry.block = warp.block->span.block;
+  entry.core = core_;
+  entry.pc = pc;
+  entry.first_warp = warp.warp;
+  entry.last_warp = warp.warp;
+  entry.unit = timing.unit;
+  entry.active_lanes = lane_count(record.exec_mask);
+  if (lanes != 0) {
+    entry.first_lane = warp.warp * isa::kWarpLanes + static_cast<uint32_t>(std::countr_zero(lanes));
+    entry.last_lane =
+        warp.warp * isa::kWarpLanes + 31 - static_cast<uint32_t>(std::countl_zero(lanes));
+  }
+  PcCounters& by_pc = run_.by_pc[pc];
+  ++by_pc.issues;
+  by_pc.lane_ops += entry.active_lanes;
+  if (!record.passed_over) {
+    by_pc.matrix_macs += uint64_t{record.m} * record.n * record.k;
+  }
+  ++counters_.insns;
+  ++run_.warp_insns;
+  run_.lane_insns += entry.active_lanes;
+  run_.latest_issue = cycle;
+
+  double latency = timing.latency_cycles;
+  ResultTime result{now + latency, now + latency, now + latency, StallReason::kOperand};
+  const bool passes_over = desc.scope == isa::Scope::kBlock && warp.warp != 0;
+  bool is_pending = false;
+  if (passes_over) {
+    result = {now + 1, now + 1, now + 1, StallReason::kOperand};
+  } else if (timing.is_memory_pipe) {
+    result = book_memory(warp, record, timing, cycle, entry, is_pending);
+    delay_in_l1(*warp.block, record, cycle, result);
+  } else if (!timing.is_free) {
+    // As part of a pair it holds its tiles for as long as the pair takes.
+    latency = fused_latency != 0 ? fused_latency : latency;
+    result = book_unit(*warp.block, record, timing, latency, cycle, entry);
+  }
+  if (fused_latency != 0) {
+    // What the memory added to the first half comes on top of the pair's latency.
+    const double fused = now + fused_latency;
+    const double added = result.done_cycle - now - latency;
+    result = {fused, fused, std::max(fused, fused + added), result.reason};
+  }
+  ScoreEntry score = ScoreEntry::from(result, pc);
+  if (is_pending) {
+    score.done_cycle = kNever;
+    score.late_cycles = 0;
+  } else {
+    warp.block->end_cycle = std::max(warp.block->end_cycle, score.done_cycle);
+  }
+  entry.done_cycle = is_pending ? cycle : score.done_cycle;
+  if (!passes_over) {
+    for (const ScoreIndex index : timing.writes) {
+      warp.score[index] = score;
+    }
+    for (const uint32_t key : timing.tile_writes) {
+      warp.block->tile(key) = score;
+    }
+    if (desc.has(isa::kWritesMem) && timing.is_memory_pipe && !is_pending) {
+      ScoreEntry store = score;
+      store.reason = StallReason::kFence;
+      store.late_cycles = static_cast<uint32_t>(store.done_cycle - cycle);
+      warp.stores = store.done_cycle > warp.stores.done_cycle ? store : warp.stores;
+    }
+  }
+  book_control(warp, record, timing, cycle);
+  if (run_.options.record_timeline && !is_pending) {
+    run_.timeline.add(entry);
+  }
+  if (desc.has(isa::kBlockBarrier | isa::kEndsLane | isa::kWarpBarrier) ||
+      record.outcome != isa::Outcome::kNext) {
+    const bool is_barrier = desc.has(isa::kBlockBarrier);
+    const double released = is_barrier ? std::max(1.0, timing.latency_cycles) : 1.0;
+    release_blocked(*warp.block, cycle + whole_cycle(released));
+  }
+  return result;
+}
+
+} // namespace pto::sim
