@@ -77,19 +77,23 @@ struct TimedBlock {
   ScoreEntry& tile(uint32_t key);
 };
 
+/// What the cores count together.
+struct RunCounts {
+  std::vector<PcCounters> by_pc;
+  uint64_t warp_insns = 0;
+  uint64_t lane_insns = 0;
+  uint64_t latest_issue = 0;
+  uint64_t next_token = 0;
+};
+
 /// What the cores share in one run.
-struct RunState {
+struct RunState : RunCounts {
   const isa::MachineProfile& machine;
   const ProgramTiming& program;
   SharedMemory& shared;
   TimedHost& host;
   const TimingOptions& options;
   Timeline timeline;
-  std::vector<PcCounters> by_pc;
-  uint64_t warp_insns = 0;
-  uint64_t lane_insns = 0;
-  uint64_t latest_issue = 0;
-  uint64_t next_token = 0;
   bool has_fault = false; // the latest insn ended the run
   struct PendingAtomic {
     TimedWarp* warp = nullptr;

@@ -29,16 +29,28 @@ struct CoreEvent {
   }
 };
 
+/// How far the event loop has come.
+struct LoopState {
+  std::priority_queue<CoreEvent> core_events; // may hold outdated ones
+  std::priority_queue<FreePlace> free_places;
+  double dispatcher_free = 0;
+  bool is_grid_empty = false; // no block is left to hand out
+  uint64_t live_blocks = 0;
+  uint64_t end_cycle = 0;
+  uint64_t issued_cycles = 0;
+  StallCycles stalls;
+};
+
 } // namespace
 
-struct TimingModel::Impl {
+struct TimingModel::Impl : LoopState {
   Impl(const isa::MachineProfile& machine,
        const ProgramTiming& program,
        SharedMemory& shared,
        TimedHost& host,
        const TimingOptions& options)
       : options_copy(options),
-        run{machine, program, shared, host, options_copy, Timeline(options.timeline_limits), {}} {
+        run{{}, machine, program, shared, host, options_copy, Timeline(options.timeline_limits)} {
     run.by_pc.resize(program.size());
     cores.resize(machine.cores);
     shared.start_launch();
@@ -52,18 +64,10 @@ struct TimingModel::Impl {
 
   TimingOptions options_copy;
   RunState run;
-  std::vector<std::unique_ptr<CoreModel>> cores; // made when a core gets its first block
-  std::priority_queue<CoreEvent> core_events;    // may hold outdated ones
-  std::priority_queue<FreePlace> free_places;
-  double dispatcher_free = 0;
-  bool is_grid_empty = false;                           // no block is left to hand out
+  std::vector<std::unique_ptr<CoreModel>> cores;        // made when a core gets its first block
   std::vector<std::unique_ptr<TimedBlock>> idle_blocks; // to be used again
-  uint64_t live_blocks = 0;
-  uint64_t end_cycle = 0;
   std::vector<BlockSpan> spans;
   std::vector<WarpCounters> warps;
-  uint64_t issued_cycles = 0;
-  StallCycles stalls;
 
   [[nodiscard]] uint32_t place_of(uint32_t core, uint32_t rank) const {
     return core * run.machine.blocks_per_core + rank;
@@ -293,7 +297,7 @@ struct TimingModel::Saved final : TimingState {
   explicit Saved(const SharedMemory& memory) : shared(memory) {}
 
   [[nodiscard]] uint64_t size_bytes() const override {
-    uint64_t sum = sizeof(Saved) + by_pc.size() * sizeof(PcCounters) + shared.size_bytes();
+    uint64_t sum = sizeof(Saved) + counts.by_pc.size() * sizeof(PcCounters) + shared.size_bytes();
     for (const std::unique_ptr<CoreModel>& core : cores) {
       sum += core ? core->size_bytes() : 0;
     }
@@ -304,21 +308,10 @@ struct TimingModel::Saved final : TimingState {
   std::vector<std::unique_ptr<CoreModel>> cores;
   std::unordered_map<uint64_t, RunState::PendingAtomic> atomics;
   Timeline::Mark timeline;
-  std::vector<PcCounters> by_pc;
-  uint64_t warp_insns = 0;
-  uint64_t lane_insns = 0;
-  uint64_t latest_issue = 0;
-  uint64_t next_token = 0;
-  std::priority_queue<CoreEvent> core_events;
-  std::priority_queue<FreePlace> free_places;
-  double dispatcher_free = 0;
-  bool is_grid_empty = false;
-  uint64_t live_blocks = 0;
-  uint64_t end_cycle = 0;
+  RunCounts counts;
+  LoopState loop;
   size_t span_count = 0;
   size_t warp_count = 0;
-  uint64_t issued_cycles = 0;
-  StallCycles stalls;
 };
 
 namespace {
@@ -347,21 +340,10 @@ std::unique_ptr<const TimingState> TimingModel::save() const {
   auto saved = std::make_unique<Saved>(impl.run.shared);
   copy_cores(impl.cores, impl.run.atomics, saved->cores, saved->atomics);
   saved->timeline = impl.run.timeline.mark();
-  saved->by_pc = impl.run.by_pc;
-  saved->warp_insns = impl.run.warp_insns;
-  saved->lane_insns = impl.run.lane_insns;
-  saved->latest_issue = impl.run.latest_issue;
-  saved->next_token = impl.run.next_token;
-  saved->core_events = impl.core_events;
-  saved->free_places = impl.free_places;
-  saved->dispatcher_free = impl.dispatcher_free;
-  saved->is_grid_empty = impl.is_grid_empty;
-  saved->live_blocks = impl.live_blocks;
-  saved->end_cycle = impl.end_cycle;
+  saved->counts = impl.run;
+  saved->loop = impl;
   saved->span_count = impl.spans.size();
   saved->warp_count = impl.warps.size();
-  saved->issued_cycles = impl.issued_cycles;
-  saved->stalls = impl.stalls;
   return saved;
 }
 
@@ -371,22 +353,11 @@ void TimingModel::restore(const TimingState& state) {
   copy_cores(saved.cores, saved.atomics, impl.cores, impl.run.atomics);
   impl.run.shared.restore(saved.shared);
   impl.run.timeline.rewind(saved.timeline);
-  impl.run.by_pc = saved.by_pc;
-  impl.run.warp_insns = saved.warp_insns;
-  impl.run.lane_insns = saved.lane_insns;
-  impl.run.latest_issue = saved.latest_issue;
-  impl.run.next_token = saved.next_token;
+  static_cast<RunCounts&>(impl.run) = saved.counts;
   impl.run.has_fault = false;
-  impl.core_events = saved.core_events;
-  impl.free_places = saved.free_places;
-  impl.dispatcher_free = saved.dispatcher_free;
-  impl.is_grid_empty = saved.is_grid_empty;
-  impl.live_blocks = saved.live_blocks;
-  impl.end_cycle = saved.end_cycle;
+  static_cast<LoopState&>(impl) = saved.loop;
   impl.spans.resize(saved.span_count);
   impl.warps.resize(saved.warp_count);
-  impl.issued_cycles = saved.issued_cycles;
-  impl.stalls = saved.stalls;
 }
 
 bool TimingModel::is_fused_with_previous(uint32_t pc) const {
