@@ -25,11 +25,29 @@ void add_register(ResourceSet& set, const isa::Operand& operand, unsigned count)
   }
 }
 
+unsigned register_count(const isa::Insn& insn, const isa::OperandSpec& spec) {
+  return spec.vector ? isa::vector_count(insn) : 1;
+}
+
+/// The registers that an address is made of.
+void add_address(ResourceSet& set, const isa::MemRef& mem) {
+  if (mem.index_reg != isa::kNoIndexReg) {
+    set.add_reg32(mem.index_reg);
+  }
+  if (mem.base == isa::BaseKind::kReg) {
+    if (mem.space == isa::Space::kHbm) {
+      set.add_reg64(mem.base_index);
+    } else {
+      set.add_reg32(mem.base_index);
+    }
+  }
+}
+
 void add_operand(ProgramInsn& decoded, unsigned i) {
   const isa::Insn& insn = decoded.insn;
   const isa::Operand& operand = insn.operand(i);
   const isa::OperandSpec& spec = isa::spec_of(insn, i);
-  const unsigned count = spec.vector ? isa::vector_count(insn) : 1;
+  const unsigned count = register_count(insn, spec);
   if (isa::reads(spec.role)) {
     add_register(decoded.reads, operand, count);
   }
@@ -54,16 +72,8 @@ void add_operand(ProgramInsn& decoded, unsigned i) {
     set.events |= static_cast<uint8_t>(1u << operand.index);
   } else if (operand.kind == isa::OperandKind::kMem) {
     const isa::MemRef mem = operand.mem();
-    if (mem.index_reg != isa::kNoIndexReg) {
-      decoded.reads.add_reg32(mem.index_reg);
-    }
-    if (mem.base == isa::BaseKind::kReg) {
-      if (mem.space == isa::Space::kHbm) {
-        decoded.reads.add_reg64(mem.base_index);
-      } else {
-        decoded.reads.add_reg32(mem.base_index);
-      }
-    } else if (mem.base == isa::BaseKind::kTile) {
+    add_address(decoded.reads, mem);
+    if (mem.base == isa::BaseKind::kTile) {
       add([&](ResourceSet& set) { set.tiles |= static_cast<uint16_t>(1u << mem.base_index); });
     }
     if (mem.space == isa::Space::kHbm && insn.desc->has(isa::kWritesMem) &&
@@ -189,14 +199,15 @@ void Program::find_lane_reads(ProgramInsn& decoded) {
   }
   ResourceSet addresses;
   ResourceSet values;
-  for (unsigned i = 0; i < decoded.insn.operand_count; ++i) {
-    ProgramInsn alone;
-    alone.insn = decoded.insn;
-    add_operand(alone, i);
-    ResourceSet& set = decoded.insn.operand(i).kind == isa::OperandKind::kMem ? addresses : values;
-    set.reg32[0] |= alone.reads.reg32[0];
-    set.reg32[1] |= alone.reads.reg32[1];
-    set.reg64 |= alone.reads.reg64;
+  const isa::Insn& insn = decoded.insn;
+  for (unsigned i = 0; i < insn.operand_count; ++i) {
+    const isa::Operand& operand = insn.operand(i);
+    const isa::OperandSpec& spec = isa::spec_of(insn, i);
+    if (operand.kind == isa::OperandKind::kMem) {
+      add_address(addresses, operand.mem());
+    } else if (isa::reads(spec.role)) {
+      add_register(values, operand, register_count(insn, spec));
+    }
   }
   const auto kept = [](uint64_t reads, uint64_t address, uint64_t value, uint64_t writes) {
     return reads & ~(address & ~value & ~writes);
