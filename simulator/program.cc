@@ -106,6 +106,15 @@ bool is_pure(const isa::Insn& insn) {
 
 } // namespace
 
+bool names_clock(const isa::Insn& insn) {
+  return std::any_of(insn.operands.begin(),
+                     insn.operands.begin() + insn.operand_count,
+                     [](const isa::Operand& operand) {
+                       return operand.kind == isa::OperandKind::kSpecial &&
+                              static_cast<isa::Special>(operand.index) == isa::Special::kClock;
+                     });
+}
+
 Program::Program(std::shared_ptr<const isa::Object> object, uint32_t kernel)
     : object_(std::move(object)), kernel_(kernel) {
   PTO_CHECK(kernel_ < object_->functions.size() && object_->functions[kernel_].is_kernel);
@@ -246,6 +255,7 @@ void Program::survey() {
     for (uint32_t pc = function.first_pc; pc < function.first_pc + function.insn_count; ++pc) {
       const ProgramInsn& decoded = insns_[pc];
       flags_ |= decoded.insn.desc->flags;
+      reads_clock_ = reads_clock_ || names_clock(decoded.insn);
       for (const ResourceSet* set : {&decoded.reads, &decoded.writes}) {
         for (uint32_t i = reg32_limit_; i < isa::kReg32Count; ++i) {
           reg32_limit_ = set->has_reg32(i) ? i + 1 : reg32_limit_;
@@ -256,9 +266,6 @@ void Program::survey() {
       }
       for (unsigned i = 0; i < decoded.insn.operand_count; ++i) {
         const isa::Operand& operand = decoded.insn.operand(i);
-        reads_clock_ =
-            reads_clock_ || (operand.kind == isa::OperandKind::kSpecial &&
-                             static_cast<isa::Special>(operand.index) == isa::Special::kClock);
         if (operand.kind != isa::OperandKind::kLabel || !decoded.insn.desc->has(isa::kCall)) {
           continue;
         }

@@ -72,6 +72,9 @@ struct ProgramInsn {
   std::array<uint32_t, isa::kMaxOperands> slots; // parallel to operands
 };
 
+/// An operand is %clock.
+bool names_clock(const isa::Insn& insn);
+
 class Program {
 public:
   /// Broadcast slots at most; further operands are broadcast when they are executed.

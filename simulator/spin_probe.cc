@@ -22,15 +22,6 @@ namespace {
 constexpr uint64_t kLooks = 256;     // of a driver at the verdict, in a window
 constexpr uint32_t kMaxChanges = 64; // a run that changes memory so often makes progress
 
-bool reads_clock(const isa::Insn& insn) {
-  return std::any_of(insn.operands.begin(),
-                     insn.operands.begin() + insn.operand_count,
-                     [](const isa::Operand& operand) {
-                       return operand.kind == isa::OperandKind::kSpecial &&
-                              static_cast<isa::Special>(operand.index) == isa::Special::kClock;
-                     });
-}
-
 const uint8_t*
 host_bytes(const BlockRun& block, isa::Space space, uint64_t address, uint64_t bytes) {
   if (space == isa::Space::kHbm) {
@@ -170,7 +161,7 @@ void SpinProbe::after_insn(const BlockRun& block, const IssueRecord& record) {
   const bool changes_cache =
       launch_.image().data_caches != nullptr &&
       (desc.has(isa::kCacheControl) || (record.writes_memory && record.space == isa::Space::kHbm));
-  if (is_block_work || changes_cache || reads_clock(*record.insn)) {
+  if (is_block_work || changes_cache || names_clock(*record.insn)) {
     changed();
   }
   own.lowest_pc = std::min(own.lowest_pc, record.pc);
