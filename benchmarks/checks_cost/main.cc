@@ -11,6 +11,7 @@
 #include "simulator/checks/checks.h"
 #include "simulator/cli_options.h"
 #include "simulator/functional.h"
+#include "simulator/launch_setup.h"
 
 #include <fmt/format.h>
 
@@ -96,19 +97,7 @@ Measured measure(const sim::SimOptions& options, const Kernel& kernel, sim::Chec
   sim::Machine machine(kernel.profile);
   sim::LaunchConfig config{.grid = options.grid, .block = options.block};
   config.dynamic_l1_bytes = options.dynamic_l1_bytes;
-  for (const sim::Argument& argument : kernel.arguments) {
-    if (!argument.param.is_pointer) {
-      config.args.push_back({argument.bits, argument.param.type, false});
-      continue;
-    }
-    const auto& data = argument.array.data;
-    const uint64_t base = machine.hbm.alloc(data.size(), argument.param.name);
-    if (!data.empty() &&
-        !machine.hbm.write(base, {reinterpret_cast<const uint8_t*>(data.data()), data.size()})) {
-      std::abort();
-    }
-    config.args.push_back({base, isa::Type::kNone, true});
-  }
+  config.args = sim::place_arguments(kernel.arguments, machine.hbm);
   sim::Launch launch(machine, kernel.program, config);
   sim::Checks checks(set);
   checks.attach(launch);

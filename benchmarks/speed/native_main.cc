@@ -179,15 +179,6 @@ int main(int argc, char** argv) {
   const double sum = work.checksum();
   const Timing timing =
       measure([&] { run_once(work); }, argc > 2 ? std::strtod(argv[2], nullptr) : 0.5, 3);
-  std::printf("{\"workload\": \"%s\", \"user\": %.6g, \"wall\": %.6g, \"calls\": %u, "
-              "\"elements\": %llu, \"flops\": %llu, \"peak_bytes\": %llu, \"checksum\": %.9g}\n",
-              work.name.c_str(),
-              timing.user,
-              timing.wall,
-              timing.calls,
-              static_cast<unsigned long long>(work.elements),
-              static_cast<unsigned long long>(work.flops),
-              static_cast<unsigned long long>(peak_bytes()),
-              sum);
+  print_result(work, timing, sum);
   return 0;
 }

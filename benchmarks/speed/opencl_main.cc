@@ -83,16 +83,7 @@ int run(const std::string& name, double seconds, bool is_small) {
         "reading back");
   const double sum = work.checksum();
   const Timing timing = measure(launch, seconds, 1);
-  std::printf("{\"workload\": \"%s\", \"user\": %.6g, \"wall\": %.6g, \"calls\": %u, "
-              "\"elements\": %llu, \"flops\": %llu, \"peak_bytes\": %llu, \"checksum\": %.9g}\n",
-              name.c_str(),
-              timing.user,
-              timing.wall,
-              timing.calls,
-              static_cast<unsigned long long>(work.elements),
-              static_cast<unsigned long long>(work.flops),
-              static_cast<unsigned long long>(peak_bytes()),
-              sum);
+  print_result(work, timing, sum);
   return 0;
 }
 

@@ -108,20 +108,13 @@ int run(const std::string& name, const std::string& mode, double seconds, bool i
   PTO_CHECK(machine.hbm.read(bases[work.output], output.bytes));
   const double sum = after.checksum();
   const Timing timing = measure(launch_once, seconds, 3);
-  fmt::print("{{\"workload\": \"{}\", \"user\": {:.6g}, \"wall\": {:.6g}, \"calls\": {}, "
-             "\"elements\": {}, \"flops\": {}, \"lane_insns\": {}, \"warp_insns\": {}, "
-             "\"cycles\": {}, \"peak_bytes\": {}, \"checksum\": {:.9g}}}\n",
-             name,
-             timing.user,
-             timing.wall,
-             timing.calls,
-             work.elements,
-             work.flops,
-             counts.lane_insns,
-             counts.warp_insns,
-             cycles,
-             peak_bytes(),
-             sum);
+  print_result(work,
+               timing,
+               sum,
+               fmt::format("\"lane_insns\": {}, \"warp_insns\": {}, \"cycles\": {}, ",
+                           counts.lane_insns,
+                           counts.warp_insns,
+                           cycles));
   return 0;
 }
 

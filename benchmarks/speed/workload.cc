@@ -3,6 +3,7 @@
 #include "workload.h"
 
 #include <bit>
+#include <cstdio>
 
 namespace pto::bench {
 
@@ -194,6 +195,24 @@ double Workload::checksum() const {
     sum += array.is_float ? array.as<float>()[i] : static_cast<double>(array.as<uint32_t>()[i]);
   }
   return sum;
+}
+
+void print_result(const Workload& work, const Timing& timing, double sum, const std::string& more) {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  const uint64_t peak_bytes = static_cast<uint64_t>(usage.ru_maxrss) * 1024;
+  std::printf("{\"workload\": \"%s\", \"user\": %.6g, \"wall\": %.6g, \"calls\": %u, "
+              "\"elements\": %llu, \"flops\": %llu, %s\"peak_bytes\": %llu, "
+              "\"checksum\": %.9g}\n",
+              work.name.c_str(),
+              timing.user,
+              timing.wall,
+              timing.calls,
+              static_cast<unsigned long long>(work.elements),
+              static_cast<unsigned long long>(work.flops),
+              more.c_str(),
+              static_cast<unsigned long long>(peak_bytes),
+              sum);
 }
 
 const std::vector<std::string>& workload_names() {

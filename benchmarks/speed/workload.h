@@ -95,10 +95,11 @@ template <class Run> Timing measure(Run run, double seconds, unsigned least) {
   return best;
 }
 
-inline uint64_t peak_bytes() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  return static_cast<uint64_t>(usage.ru_maxrss) * 1024;
-}
+/// One JSON line for benchmarks/run. `sum`: of the output, after one run; `more`: further members,
+/// such as "\"cycles\": 7, ".
+void print_result(const Workload& work,
+                  const Timing& timing,
+                  double sum,
+                  const std::string& more = {});
 
 } // namespace pto::bench
