@@ -2,6 +2,8 @@
 // Text and JSON of a run. Nothing in here depends on the host's speed, so outputs can be compared.
 #include "simulator/run_report.h"
 
+#include "simulator/report/text_table.h"
+
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -10,10 +12,6 @@
 
 namespace pto::sim {
 namespace {
-
-std::string plural(uint64_t count, std::string_view noun) {
-  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
-}
 
 std::string shape_of(const SimOptions& options) {
   return fmt::format("{} {} of {} {}",
@@ -70,8 +68,8 @@ std::string verbose_text(const KernelRun& run) {
   }
   if (memory.l1_requests != 0) {
     text += fmt::format("  scratchpad: {}, {}\n",
-                        plural(memory.l1_requests, "request"),
-                        plural(memory.bank_conflicts, "bank conflict"));
+                        counted(memory.l1_requests, "request"),
+                        counted(memory.bank_conflicts, "bank conflict"));
   }
   text += fmt::format("  hbm: {} bytes read, {} written\n",
                       counters.shared.hbm_read_bytes,
@@ -256,11 +254,11 @@ std::string summary_text(const RunReport& report) {
                                  report.program->kernel().name,
                                  shape_of(*report.options),
                                  stop,
-                                 plural(run.result.counts.warp_insns, "warp instruction"));
+                                 counted(run.result.counts.warp_insns, "warp instruction"));
   if (run.timed) {
     text += fmt::format(" in {}{} ({} at {:g} MHz, {})",
                         run.timed->sample ? "about " : "",
-                        plural(run.timed->total_cycles(), "cycle"),
+                        counted(run.timed->total_cycles(), "cycle"),
                         time_text(run.timed->microseconds()),
                         run.profile.clock_mhz,
                         run.profile.name);
@@ -268,8 +266,8 @@ std::string summary_text(const RunReport& report) {
   text += '\n';
   if (run.timed && run.timed->sample) {
     text += fmt::format("  estimated from the first {} in {}, which other figures are about\n",
-                        plural(run.timed->sample->timed_blocks, "block"),
-                        plural(run.timed->counters.cycles, "cycle"));
+                        counted(run.timed->sample->timed_blocks, "block"),
+                        counted(run.timed->counters.cycles, "cycle"));
   }
   if (report.options->is_verbose && run.timed) {
     text += verbose_text(run);
@@ -341,7 +339,7 @@ std::string stop_text(const RunReport& report, const KernelRun& run) {
   const std::string progress = fmt::format("{} of {} blocks done, {} executed",
                                            result.blocks_done,
                                            report.options->grid.total(),
-                                           plural(result.counts.warp_insns, "warp instruction"));
+                                           counted(result.counts.warp_insns, "warp instruction"));
   switch (result.status) {
   case RunStatus::kCompleted:
     return {};
@@ -382,7 +380,7 @@ std::string findings_text(const RunReport& report, const KernelRun& run) {
   if (!run.findings.empty()) {
     text +=
         fmt::format("ptosim: the checks found {}{}\n",
-                    plural(run.findings.size(), "problem"),
+                    counted(run.findings.size(), "problem"),
                     run.findings_dropped == 0 ? std::string()
                                               : fmt::format(" and {} more", run.findings_dropped));
   }
