@@ -64,9 +64,6 @@ public:
   }
 
 private:
-  struct WarpRow {
-    uint64_t end = 0; // where the latest slice ends
-  };
   struct Copy {
     uint64_t start = 0;
     uint32_t row = 0;
@@ -78,9 +75,8 @@ private:
     std::array<bool, isa::kEventCount> waited{};
     std::map<std::pair<int, uint32_t>, uint32_t> barrier_count; // (id, warp) -> arrivals
   };
-  struct Arrival {
+  struct Point {
     uint64_t cycle = 0;
-    uint64_t ts_cycle = 0; // within the barrier's slice
     uint32_t core = 0;
     uint32_t row = 0;
   };
@@ -156,9 +152,7 @@ private:
     }
   }
 
-  [[nodiscard]] std::string duration(uint64_t from, uint64_t to) const {
-    return fmt::format("{:.6f}", static_cast<double>(to - from) / report_.clock_mhz);
-  }
+  [[nodiscard]] std::string duration(uint64_t from, uint64_t to) const { return time(to - from); }
 
   [[nodiscard]] uint32_t warp_row(const BlockState& block, uint32_t warp) const {
     return block.slot * kRowsPerSlot + 1 + warp;
@@ -215,9 +209,9 @@ private:
              row,
              block.slot == 0 ? fmt::format("warp {}", warp)
                              : fmt::format("warp {} of blocks {}", warp, block.slot));
-    WarpRow& state = warps_[{entry.core, row}];
+    uint64_t& end = row_ends_[{entry.core, row}];
     uint64_t target = entry.issue_cycle; // where arrows end
-    const uint64_t from = std::max(state.end, entry.issue_cycle - entry.stall_cycles);
+    const uint64_t from = std::max(end, entry.issue_cycle - entry.stall_cycles);
     if (entry.stall_cycles != 0 && from < entry.issue_cycle) {
       event(R"({{"ph":"X","cat":"wait","name":"{}","pid":{},"tid":{},"ts":{},"dur":{},"args":{{)"
             R"("cycle":{},"cycles":{},"meaning":{},"before":{},"source":{}{}}}}})",
@@ -237,7 +231,7 @@ private:
                 : std::string());
       target = from;
     }
-    if (entry.issue_cycle >= state.end) {
+    if (entry.issue_cycle >= end) {
       event(R"({{"ph":"X","cat":"insn","name":{},"pid":{},"tid":{},"ts":{},"dur":{},"args":{{)"
             R"("cycle":{},"done_cycle":{},"block":{},"lanes":"{}","active_lanes":{},"unit":"{}",)"
             R"("source":{},"insn":{}}}}})",
@@ -254,7 +248,7 @@ private:
             isa::kUnits[insn.unit].letter,
             json_string(insn.place),
             json_string(insn.text));
-      state.end = entry.issue_cycle + 1;
+      end = entry.issue_cycle + 1;
     }
     if (insn.wait_event != ReportInsn::kNoWait) {
       add_copy_arrows(entry, block, insn.wait_event, row, target);
@@ -262,11 +256,11 @@ private:
     if (insn.barrier >= 0) {
       const uint32_t generation = block.barrier_count[{insn.barrier, warp}]++;
       arrivals_[{entry.block, insn.barrier, generation}].push_back(
-          {entry.issue_cycle, entry.issue_cycle, entry.core, row});
+          {entry.issue_cycle, entry.core, row});
     }
   }
 
-  void arrow(const char* name, const Arrival& from, const Arrival& to) {
+  void arrow(const char* name, const Point& from, const Point& to) {
     ++flows_;
     event(R"({{"ph":"s","cat":"{}","name":"{}","id":{},"pid":{},"tid":{},"ts":{}}})",
           name,
@@ -274,14 +268,14 @@ private:
           flows_,
           from.core,
           from.row,
-          time(from.ts_cycle));
+          time(from.cycle));
     event(R"({{"ph":"f","bp":"e","cat":"{}","name":"{}","id":{},"pid":{},"tid":{},"ts":{}}})",
           name,
           name,
           flows_,
           to.core,
           to.row,
-          time(to.ts_cycle));
+          time(to.cycle));
   }
 
   void add_copy_arrows(const TimelineEntry& entry,
@@ -294,8 +288,8 @@ private:
         continue;
       }
       arrow("copy",
-            {copy.start, copy.start, entry.core, copy.row},
-            {target, std::max(target, copy.start), entry.core, row});
+            {copy.start, entry.core, copy.row},
+            {std::max(target, copy.start), entry.core, row});
     }
     if (wait_event >= 0) {
       block.waited[static_cast<size_t>(wait_event) % isa::kEventCount] = true;
@@ -309,10 +303,10 @@ private:
   void end_barriers() {
     for (const auto& [key, arrivals] : arrivals_) {
       const auto last =
-          std::max_element(arrivals.begin(),
-                           arrivals.end(),
-                           [](const Arrival& a, const Arrival& b) { return a.cycle < b.cycle; });
-      for (const Arrival& arrival : arrivals) {
+          std::max_element(arrivals.begin(), arrivals.end(), [](const Point& a, const Point& b) {
+            return a.cycle < b.cycle;
+          });
+      for (const Point& arrival : arrivals) {
         if (arrival.row != last->row && events_ < kMaxEvents) {
           arrow("barrier", arrival, *last);
         }
@@ -367,9 +361,10 @@ private:
   std::set<std::pair<uint32_t, uint32_t>> named_;
   std::set<uint32_t> named_cores_;
   std::unordered_map<uint64_t, BlockState> blocks_;
-  std::map<std::pair<uint32_t, uint32_t>, WarpRow> warps_;
+  std::map<std::pair<uint32_t, uint32_t>, uint64_t>
+      row_ends_; // of the latest slice, by core and row
   std::map<std::pair<uint32_t, uint32_t>, Rows> unit_rows_;
-  std::map<std::tuple<uint64_t, int, uint32_t>, std::vector<Arrival>> arrivals_;
+  std::map<std::tuple<uint64_t, int, uint32_t>, std::vector<Point>> arrivals_;
 };
 
 } // namespace
