@@ -20,6 +20,8 @@ std::span<const std::pair<std::string_view, std::string_view>> report_page_files
 
 namespace {
 
+constexpr size_t kMaxEntries = 60000; // of the timeline: what a browser draws without waiting
+
 std::string_view page_file(std::string_view stem) {
   for (const auto& [name, text] : detail::report_page_files()) {
     if (name == stem) {
@@ -75,18 +77,18 @@ nlohmann::ordered_json legend_json() {
   return reasons;
 }
 
-std::string data_json(const TimingReport& report, const HtmlOptions& options) {
+std::string data_json(const TimingReport& report) {
   nlohmann::ordered_json json = run_to_json(report);
   json["reasons"] = legend_json();
   std::string text = json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
   text.pop_back();
-  const uint64_t shown = std::min<uint64_t>(options.max_entries, report.timeline.size());
+  const uint64_t shown = std::min<uint64_t>(kMaxEntries, report.timeline.size());
   text += fmt::format(",\"timeline\":{{\"not_recorded\":{},\"not_shown\":{},\"columns\":{},"
                       "\"rows\":{}}}}}",
                       report.timeline_dropped,
                       report.timeline.size() - shown,
                       timeline_columns_json(),
-                      timeline_rows_json(report, options.max_entries));
+                      timeline_rows_json(report, kMaxEntries));
   return escape_script(std::move(text));
 }
 
@@ -108,12 +110,12 @@ std::string fill(std::string_view page,
 
 } // namespace
 
-std::string html_report(const TimingReport& report, const HtmlOptions& options) {
+std::string html_report(const TimingReport& report) {
   const std::pair<std::string_view, std::string> values[] = {
       {"@TITLE@", escape_html(report.title())},
       {"@STYLE@", std::string(page_file("style"))},
       {"@NOSCRIPT@", escape_html(counters_text(report) + "\n" + stalls_text(report))},
-      {"@DATA@", data_json(report, options)},
+      {"@DATA@", data_json(report)},
       {"@SCRIPTS@",
        fmt::format("{}\n{}\n{}\n{}",
                    page_file("common"),
@@ -122,13 +124,6 @@ std::string html_report(const TimingReport& report, const HtmlOptions& options) 
                    page_file("main"))},
   };
   return fill(page_file("page"), values);
-}
-
-std::string html_report(const TimedResult& result,
-                        const Program& program,
-                        const isa::MachineProfile& machine,
-                        const ReportOptions& options) {
-  return html_report(make_timing_report(result, program, machine, options));
 }
 
 } // namespace pto::sim

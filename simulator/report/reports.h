@@ -43,16 +43,9 @@ struct GanttOptions {
 /// one that arrives last. Times are real ones: cycles divided by the clock, to the nanosecond.
 [[nodiscard]] std::string trace_json(const TimingReport& report);
 
-struct HtmlOptions {
-  size_t max_entries = 60000; // of the timeline; the page says what is left out
-};
-/// One page that needs nothing else: no network, no other file.
-[[nodiscard]] std::string html_report(const TimingReport& report, const HtmlOptions& options = {});
-/// The same in one call.
-[[nodiscard]] std::string html_report(const TimedResult& result,
-                                      const Program& program,
-                                      const isa::MachineProfile& machine,
-                                      const ReportOptions& options = {});
+/// One page that needs nothing else: no network, no other file. Of a long timeline it shows the
+/// first entries, and says what is left out.
+[[nodiscard]] std::string html_report(const TimingReport& report);
 
 /// Two runs of a kernel side by side: cycles, counters, stalls by reason and by source line.
 [[nodiscard]] std::string diff_text(const TimingReport& before,
