@@ -155,7 +155,7 @@ private:
   bool has_pending(int event) const;
   void wake_waiters();
 
-  // ------------------------------------------------ memory (block_memory.cc)
+  // ------------------------------------------------ memory (block_addresses.cc, block_memory.cc)
   /// How the addresses of a memory operand come about.
   struct AddressForm {
     bool is_uniform_base = true;

@@ -1,0 +1,396 @@
+// SPDX-License-Identifier: Apache-2.0
+// Addresses of a span's memory access, and the proof that all of them are good.
+//
+// Two paths. If neighbouring lanes access neighbouring elements (one parameter, symbol or tile plus
+// a unit-stride index) the whole span is one range: bounds and alignment are proven once, and the
+// data move as a block. Otherwise addresses are computed lane by lane; if their minimum and maximum
+// lie in one allocation that proves all, else each lane is looked up by itself.
+#include "simulator/block_context.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+
+namespace pto::sim {
+
+using isa::Outcome;
+using isa::Space;
+
+namespace {
+
+bool has_unit_stride(const uint32_t* index, unsigned lanes) {
+  const uint32_t first = index[0];
+  uint32_t differs = 0;
+  for (unsigned i = 0; i < lanes; ++i) {
+    differs |= (index[i] - i) ^ first;
+  }
+  return differs == 0;
+}
+
+} // namespace
+
+// ---------------------------------------------------------------- addresses
+
+bool BlockContext::resolve(const isa::Operand& operand, AddressForm& form) {
+  const isa::MemRef mem = operand.mem();
+  form.base = static_cast<uint64_t>(int64_t{mem.offset});
+  if (mem.index_reg != isa::kNoIndexReg) {
+    form.index = reg32(mem.index_reg);
+    form.scale_log2 = mem.scale_log2;
+  }
+  if (mem.base == isa::BaseKind::kParam) {
+    form.base += image_.params[mem.base_index];
+    last_allocation_ = image_.param_allocation[mem.base_index];
+  } else if (mem.base == isa::BaseKind::kSymbol) {
+    form.base += image_.program->object().symbols[mem.base_index].offset;
+  } else if (mem.base == isa::BaseKind::kTile) {
+    const TileState& tile = state_.tiles[mem.base_index];
+    if (!tile.is_live) {
+      raise(make_fault(FaultKind::kTile,
+                       fmt::format("t{} holds no tile: alloc_local it first, in warp 0, with a "
+                                   "barrier_block before other warps use it",
+                                   mem.base_index)));
+      return false;
+    }
+    form.base += tile.offset;
+  } else if (mem.base == isa::BaseKind::kReg) {
+    if (mem.space == Space::kHbm && uniform_.has_reg64(mem.base_index)) {
+      form.base += linear64_[mem.base_index].base;
+    } else if (mem.space != Space::kHbm && uniform_.has_reg32(mem.base_index)) {
+      form.base += linear32_[mem.base_index].base;
+    } else if (mem.space == Space::kHbm) {
+      form.is_uniform_base = false;
+      form.base64 = reg64(mem.base_index);
+    } else {
+      form.is_uniform_base = false;
+      form.base32 = reg32(mem.base_index);
+    }
+  }
+  return true;
+}
+
+void BlockContext::fill_addresses(const AddressForm& form) {
+  uint64_t* __restrict to = addresses_.data();
+  const uint64_t base = form.base;
+  if (form.base64 != nullptr) {
+    for (unsigned i = 0; i < lanes_; ++i) {
+      to[i] = base + form.base64[i];
+    }
+  } else if (form.base32 != nullptr) {
+    for (unsigned i = 0; i < lanes_; ++i) {
+      to[i] = base + form.base32[i];
+    }
+  } else {
+    std::fill_n(to, lanes_, base);
+  }
+  if (form.index != nullptr) {
+    const unsigned scale = form.scale_log2;
+    for (unsigned i = 0; i < lanes_; ++i) {
+      to[i] += static_cast<uint64_t>(int64_t{static_cast<int32_t>(form.index[i])}) << scale;
+    }
+  }
+}
+
+uint8_t* BlockContext::range_host(Space space, uint64_t address, uint64_t bytes) {
+  if (space == Space::kHbm) {
+    if (last_allocation_ == nullptr || !last_allocation_->holds(address, bytes)) {
+      last_allocation_ = hbm_.find(address);
+      if (last_allocation_ == nullptr || !last_allocation_->holds(address, bytes)) {
+        return nullptr;
+      }
+    }
+    return last_allocation_->host + (address - last_allocation_->base);
+  }
+  if (space == Space::kL1) {
+    return state_.scratchpad.holds(address, bytes) ? state_.scratchpad.data() + address : nullptr;
+  }
+  // Constants are only read; the cast serves one signature for all spaces.
+  const std::vector<uint8_t>& data = image_.program->object().const_data;
+  return address <= data.size() && bytes <= data.size() - address
+             ? const_cast<uint8_t*>(data.data()) + address
+             : nullptr;
+}
+
+bool BlockContext::pass_hooks(uint64_t address, uint64_t bytes, bool reads, bool writes) {
+  const Allocation& allocation = *last_allocation_;
+  const uint64_t offset = address - allocation.base;
+  if (gate_ != nullptr) {
+    if ((reads && !gate_->may_read(allocation, offset, bytes)) ||
+        (writes && !gate_->may_write(allocation, offset, bytes))) {
+      gate_stopped_ = true;
+      return false;
+    }
+  }
+  if (writes && hbm_.history() != nullptr) {
+    hbm_.history()->before_write(allocation, offset, bytes);
+  }
+  return true;
+}
+
+// ---------------------------------------------------------------- proving an access
+
+bool BlockContext::plan_lanes(const isa::Operand& mem,
+                              uint32_t element_bytes,
+                              uint32_t count,
+                              bool reads,
+                              bool writes,
+                              Lanes& lanes) {
+  AddressForm form;
+  if (!resolve(mem, form)) {
+    return false;
+  }
+  const Space space = mem.mem().space;
+  if (is_recording_) {
+    record_access(mem, form, element_bytes, count, reads, writes);
+  }
+  const bool is_one_address = form.index == nullptr && form.is_uniform_base;
+  if (has_linear() || (is_one_address && uses_linear_ && !is_recording_)) {
+    if (plan_linear(mem, form, element_bytes, count, reads, writes, lanes)) {
+      return !gate_stopped_;
+    }
+    ResourceSet registers; // of the address
+    if (form.index != nullptr) {
+      registers.add_reg32(mem.mem().index_reg);
+    }
+    if (form.base64 != nullptr) {
+      registers.add_reg64(mem.mem().base_index);
+    } else if (form.base32 != nullptr) {
+      registers.add_reg32(mem.mem().base_index);
+    }
+    settle(registers);
+  }
+  if (count == 1 && form.is_uniform_base && form.index != nullptr &&
+      (1u << form.scale_log2) == element_bytes &&
+      try_contiguous(form, space, element_bytes, reads, writes, lanes)) {
+    if (is_span_told_) {
+      record_span_access(mem, lanes, element_bytes, count, reads, writes);
+    }
+    return !gate_stopped_;
+  }
+  fill_addresses(form);
+  if (!plan_gather(space, element_bytes * count, reads, writes, lanes)) {
+    return false;
+  }
+  if (is_span_told_) {
+    record_span_access(mem, lanes, element_bytes, count, reads, writes);
+  }
+  return true;
+}
+
+void BlockContext::record_span_access(const isa::Operand& mem,
+                                      const Lanes& lanes,
+                                      uint32_t element_bytes,
+                                      uint32_t count,
+                                      bool reads,
+                                      bool writes) {
+  span_.has_access = true;
+  span_.is_contiguous = lanes.is_contiguous;
+  span_.first_address = lanes.first_address;
+  span_.addresses = addresses_.data();
+  span_.space = mem.mem().space;
+  span_.access_bytes = element_bytes * count;
+  span_.element_bytes = static_cast<uint8_t>(element_bytes);
+  span_.reads_memory = reads;
+  span_.writes_memory = writes;
+  span_.hint = isa::CacheHint::kCached;
+  span_.is_atomic = reads && writes;
+}
+
+bool BlockContext::try_contiguous(const AddressForm& form,
+                                  Space space,
+                                  uint32_t element_bytes,
+                                  bool reads,
+                                  bool writes,
+                                  Lanes& lanes) {
+  unsigned low = 0;
+  unsigned high = lanes_ - 1;
+  if (all_active_) {
+    if (!has_unit_stride(form.index, lanes_)) {
+      return false;
+    }
+  } else {
+    unsigned first_word = 0;
+    unsigned last_word = count_ - 1;
+    while (active_[first_word] == 0) {
+      ++first_word;
+    }
+    while (active_[last_word] == 0) {
+      --last_word;
+    }
+    low =
+        first_word * isa::kWarpLanes + static_cast<unsigned>(std::countr_zero(active_[first_word]));
+    high = last_word * isa::kWarpLanes + 31 -
+           static_cast<unsigned>(std::countl_zero(active_[last_word]));
+    const uint32_t origin = form.index[low] - low;
+    uint32_t differs = 0;
+    for_each_lane(active_ + first_word, last_word - first_word + 1, [&](unsigned i) {
+      const unsigned lane = first_word * isa::kWarpLanes + i;
+      differs |= (form.index[lane] - lane) ^ origin;
+    });
+    if (differs != 0) {
+      return false;
+    }
+  }
+  const int64_t first_index = static_cast<int32_t>(form.index[low]);
+  if (static_cast<int32_t>(form.index[high]) - first_index != int64_t{high} - low) {
+    return false; // the index wraps
+  }
+  const uint64_t begin = form.base + (static_cast<uint64_t>(first_index) << form.scale_log2);
+  const uint64_t bytes = uint64_t{high - low + 1} * element_bytes;
+  uint8_t* host = range_host(space, begin, bytes);
+  if (host == nullptr || begin % element_bytes != 0) {
+    return false; // the other path says exactly what is wrong
+  }
+  if (has_hooks(space, writes) && !pass_hooks(begin, bytes, reads, writes)) {
+    return true;
+  }
+  lanes.is_contiguous = true;
+  lanes.first_address = begin - uint64_t{low} * element_bytes;
+  lanes.host = host - size_t{low} * element_bytes;
+  return true;
+}
+
+bool BlockContext::plan_gather(
+    Space space, uint32_t access_bytes, bool reads, bool writes, Lanes& lanes) {
+  uint64_t lowest = UINT64_MAX;
+  uint64_t highest = 0;
+  uint64_t bits = 0;
+  const uint64_t* addresses = addresses_.data();
+  if (all_active_) {
+    for (unsigned i = 0; i < lanes_; ++i) {
+      lowest = std::min(lowest, addresses[i]);
+      highest = std::max(highest, addresses[i]);
+      bits |= addresses[i];
+    }
+  } else {
+    for_each_lane(active_, count_, [&](unsigned i) {
+      lowest = std::min(lowest, addresses[i]);
+      highest = std::max(highest, addresses[i]);
+      bits |= addresses[i];
+    });
+  }
+  const uint64_t bytes = highest - lowest + access_bytes;
+  uint8_t* host = bytes < access_bytes ? nullptr : range_host(space, lowest, bytes);
+  if (host != nullptr && (bits & (access_bytes - 1)) == 0) {
+    lanes.host = host;
+    lanes.origin = lowest;
+  } else {
+    if (!check_lanes(space, access_bytes)) {
+      return false;
+    }
+    lanes.is_scattered = true;
+  }
+  if (has_hooks(space, writes)) {
+    bool passed = true;
+    for_each_lane(active_, count_, [&](unsigned i) {
+      if (passed && lanes.is_scattered) {
+        range_host(space, addresses[i], access_bytes);
+      }
+      passed = passed && pass_hooks(addresses[i], access_bytes, reads, writes);
+    });
+    return passed;
+  }
+  return true;
+}
+
+bool BlockContext::check_lanes(Space space, uint32_t access_bytes) {
+  unsigned bad = lanes_;
+  for_each_lane(active_, count_, [&](unsigned i) {
+    pointers_[i] = addresses_[i] % access_bytes == 0
+                       ? range_host(space, addresses_[i], access_bytes)
+                       : nullptr;
+    if (pointers_[i] == nullptr && bad == lanes_) {
+      bad = i;
+    }
+  });
+  if (bad == lanes_) {
+    return true;
+  }
+  address_fault(space, bad, access_bytes);
+  return false;
+}
+
+Outcome BlockContext::address_fault(Space space, unsigned lane, uint32_t access_bytes) {
+  const uint64_t address = addresses_[lane];
+  const bool is_inside = range_host(space, address, access_bytes) != nullptr;
+  FaultKind kind = is_inside ? FaultKind::kMisaligned : FaultKind::kOutOfBounds;
+  std::string where;
+  if (space == Space::kHbm) {
+    where = hbm_.describe(address, access_bytes);
+    if (!is_inside && hbm_.find_freed(address) != nullptr) {
+      kind = FaultKind::kFreed;
+    }
+  } else if (space == Space::kL1) {
+    const uint32_t held = state_.scratchpad.used_bytes();
+    where = fmt::format(
+        "l1[{}]: the block holds {} bytes of scratchpad", static_cast<int64_t>(address), held);
+    if (held == 0) {
+      where += " (no .shared, .tile or alloc_local)";
+    }
+  } else {
+    where = fmt::format("const[{}]: the program has {} bytes of constants",
+                        static_cast<int64_t>(address),
+                        image_.program->object().const_data.size());
+  }
+  const bool writes = insn_->insn.desc->has(isa::kWritesMem);
+  std::string message;
+  if (kind == FaultKind::kMisaligned) {
+    message = fmt::format("{} of {} bytes at {} address {:#x}: expected a multiple of {}",
+                          writes ? "write" : "read",
+                          access_bytes,
+                          isa::name(space),
+                          address,
+                          access_bytes);
+  } else {
+    message =
+        fmt::format("{} of {} bytes at {} {}, {}",
+                    writes ? "write" : "read",
+                    access_bytes,
+                    isa::name(space),
+                    space == Space::kHbm ? fmt::format("address {:#x}", address)
+                                         : fmt::format("offset {}", static_cast<int64_t>(address)),
+                    kind == FaultKind::kFreed ? "in freed memory" : "outside every allocation");
+  }
+  Fault fault = make_fault(kind, std::move(message));
+  const unsigned w = lane / isa::kWarpLanes;
+  fault.warp = first_ + w;
+  fault.lane = static_cast<int>(lane % isa::kWarpLanes);
+  fault.lane_mask = 0;
+  for_each_lane(active_ + w, 1, [&](unsigned i) {
+    if (pointers_[w * isa::kWarpLanes + i] == nullptr) {
+      fault.lane_mask |= 1u << i;
+    }
+  });
+  fault.has_address = true;
+  fault.space = space;
+  fault.address = address;
+  fault.size_bytes = access_bytes;
+  fault.allocation = std::move(where);
+  return raise(std::move(fault));
+}
+
+void BlockContext::record_access(const isa::Operand& mem,
+                                 const AddressForm& form,
+                                 uint32_t element_bytes,
+                                 uint32_t count,
+                                 bool reads,
+                                 bool writes) {
+  fill_addresses(form);
+  std::copy_n(addresses_.data(), isa::kWarpLanes, record_addresses_.data());
+  const uint64_t stride = record_addresses_[1] - record_addresses_[0];
+  uint64_t differs = 0;
+  for (unsigned i = 0; i < isa::kWarpLanes; ++i) {
+    differs |= record_addresses_[i] ^ (record_addresses_[0] + i * stride);
+  }
+  record_.is_strided = differs == 0;
+  record_.stride = static_cast<int64_t>(stride);
+  record_.addresses = record_addresses_.data();
+  record_.space = mem.mem().space;
+  record_.element_bytes = static_cast<uint8_t>(element_bytes);
+  record_.access_bytes = element_bytes * count;
+  record_.reads_memory = reads;
+  record_.writes_memory = writes;
+}
+
+} // namespace pto::sim
