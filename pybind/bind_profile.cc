@@ -33,49 +33,40 @@ const rt::KernelProfile& kernel_of(const rt::Profile& profile, const std::string
   throw InputError("the profile holds no kernel" + (name.empty() ? "" : " '" + name + "'"));
 }
 
-/// One argument: the bytes of an array that becomes memory of its own, or (bits, type name).
-struct Argument {
-  std::string bytes;
-  bool is_array = false;
-  uint64_t bits = 0;
-  isa::Type type = isa::Type::kNone;
+/// An argument: bits with the name of their type, or without one the index of an array.
+using Argument = std::pair<uint64_t, std::optional<std::string>>;
+
+/// What a kernel is given; arguments with the same index share the array's memory.
+struct Input {
+  std::vector<std::string> arrays;
+  std::vector<Argument> arguments;
 };
 
-Argument to_argument(const pyb::handle& item) {
-  Argument argument;
-  if (pyb::isinstance<pyb::bytes>(item)) {
-    argument.bytes = pyb::cast<std::string>(item);
-    argument.is_array = true;
-    return argument;
-  }
-  const auto pair = pyb::cast<std::pair<uint64_t, std::string>>(item);
-  argument.bits = pair.first;
-  argument.type = isa::find_type(pair.second).value_or(isa::Type::kNone);
-  return argument;
-}
-
-sim::LaunchConfig place(sim::Machine& machine, const std::vector<Argument>& arguments) {
-  sim::LaunchConfig config;
-  for (const Argument& argument : arguments) {
-    if (!argument.is_array) {
-      config.args.push_back({argument.bits, argument.type, false});
-      continue;
-    }
-    const std::string& bytes = argument.bytes;
-    const uint64_t base = machine.hbm.alloc(bytes.size(), "argument");
+std::vector<sim::LaunchArg> place(const Input& input, sim::Hbm& hbm) {
+  std::vector<uint64_t> bases;
+  for (const std::string& bytes : input.arrays) {
+    bases.push_back(hbm.alloc(bytes.size(), "argument"));
     if (!bytes.empty()) {
       PTO_CHECK(
-          machine.hbm.write(base, {reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()}));
+          hbm.write(bases.back(), {reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()}));
     }
-    config.args.push_back({base, isa::Type::kNone, true});
   }
-  return config;
+  std::vector<sim::LaunchArg> args;
+  for (const auto& [value, type] : input.arguments) {
+    if (type) {
+      args.push_back({value, isa::find_type(*type).value_or(isa::Type::kNone), false});
+    } else {
+      args.push_back({bases.at(value), isa::Type::kNone, true});
+    }
+  }
+  return args;
 }
 
 std::string measure_emulated(const ProgramHandle& program,
                              const Dim& grid,
                              const Dim& block,
-                             const pyb::list& items,
+                             std::vector<std::string> arrays,
+                             std::vector<Argument> arguments,
                              const std::string& device_name,
                              const isa::MachineProfile& device,
                              const std::vector<isa::MachineProfile>& machines,
@@ -83,17 +74,13 @@ std::string measure_emulated(const ProgramHandle& program,
                              double noise,
                              uint64_t seed,
                              uint32_t dynamic_l1_bytes) {
-  std::vector<Argument> arguments;
-  for (const pyb::handle& item : items) {
-    arguments.push_back(to_argument(item));
-  }
+  const Input input{std::move(arrays), std::move(arguments)};
   const pyb::gil_scoped_release unlocked;
   const auto config_on = [&](sim::Machine& machine) {
-    sim::LaunchConfig config = place(machine, arguments);
-    config.grid = to_dim3(grid);
-    config.block = to_dim3(block);
-    config.dynamic_l1_bytes = dynamic_l1_bytes;
-    return config;
+    return sim::LaunchConfig{.grid = to_dim3(grid),
+                             .block = to_dim3(block),
+                             .args = place(input, machine.hbm),
+                             .dynamic_l1_bytes = dynamic_l1_bytes};
   };
   rt::MeasureOptions options;
   options.runs = runs;

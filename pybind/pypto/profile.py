@@ -228,14 +228,13 @@ def profile_on_npu(
         return _measure_on_board(kernel, args, grid, block, device, runs, dynamic_l1)
     hidden = Machine(name[len(_EMULATED) :])
     machines = [] if compare is None else [compare if isinstance(compare, Machine) else Machine(compare)]
-    arguments = [
-        item[1].numpy(np.uint8).tobytes() if item[0] == "tensor" else (item[1], item[2] or "none") for item in bound
-    ]
+    tensors = list(dict.fromkeys(item[1] for item in bound if item[0] == "tensor"))  # given twice: still one
     text = _pypto.measure_emulated(
         program_of(compiled),
         as_dim("grid", grid),
         as_dim("block", block),
-        arguments,
+        [tensor.numpy(np.uint8).tobytes() for tensor in tensors],
+        [(tensors.index(item[1]), None) if item[0] == "tensor" else item[1:] for item in bound],
         name[len(_EMULATED) :],
         hidden._impl,
         [machine._impl for machine in machines],
@@ -266,11 +265,11 @@ def _measure_on_board(
             unavailable.tried = error.tried
             raise unavailable from None
     cycles = []
+    tensors = {arg: arg.numpy(np.uint8) for arg in args if isinstance(arg, Tensor)}  # given twice: still one
     for run in range(_WARM_UPS + runs):
-        copies = tuple(
-            Tensor.from_numpy(arg.numpy(np.uint8), device=device) if isinstance(arg, Tensor) else arg for arg in args
-        )
-        one = launch(kernel, grid=grid, block=block, args=copies, dynamic_l1=dynamic_l1).wait()
+        copies = {tensor: Tensor.from_numpy(data, device=device) for tensor, data in tensors.items()}
+        given = tuple(copies[arg] if isinstance(arg, Tensor) else arg for arg in args)
+        one = launch(kernel, grid=grid, block=block, args=given, dynamic_l1=dynamic_l1).wait()
         if run >= _WARM_UPS:
             cycles.append(one.cycles)
     if not all(cycles):

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import pypto as pto
+from pypto.profile import _measure_on_board
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 VECTOR_ADD = pto.assemble(
@@ -20,6 +21,19 @@ VECTOR_ADD = pto.assemble(
     load.f32     r2, hbm[b + r0*4]
     fma.f32      r3, r1, 1.0, r2
     store.f32    hbm[o + r0*4], r3
+    exit
+.end
+"""
+)
+IN_PLACE = pto.assemble(
+    """
+.kernel in_place(ptr.u32 a, ptr.u32 o)
+    mov.u32      r0, 1
+    store.u32    hbm[o], r0
+    load.u32     r1, hbm[a]
+    cmp.eq.u32   p0, r1, 0
+@p0 exit
+    tanh.f32     r2, 0.5
     exit
 .end
 """
@@ -51,6 +65,18 @@ def test_breakdown_gives_the_documented_cycles(args):
 def test_tensors_are_left_alone(args):
     pto.profile_on_npu(VECTOR_ADD, args=args, grid=4, device=FUSED)
     assert not args[2].numpy().any()
+
+
+def test_a_tensor_given_twice_stays_one():
+    a, b = pto.alloc_tensor(4, pto.u32), pto.alloc_tensor(4, pto.u32)
+    one = pto.profile_on_npu(IN_PLACE, args=(a, a), block=1, device=FUSED).cycle_breakdown()
+    two = pto.profile_on_npu(IN_PLACE, args=(a, b), block=1, device=FUSED).cycle_breakdown()
+    assert one["TANH"].count == 1 and one["TANH"].simulated > 0
+    assert "TANH" not in [row.key for row in two.rows]
+    # Whole runs on a device, as a board is measured: the tanh shows in the time.
+    assert _measure_on_board(IN_PLACE, (a, a), 1, 1, FUSED, 1, 0).cycles == one.cycles
+    assert _measure_on_board(IN_PLACE, (a, b), 1, 1, FUSED, 1, 0).cycles == two.cycles < one.cycles
+    assert not a.numpy().any() and not b.numpy().any()
 
 
 def test_noise_is_seeded(args):
