@@ -79,6 +79,21 @@ def test_a_tensor_given_twice_stays_one():
     assert not a.numpy().any() and not b.numpy().any()
 
 
+@pto.kernel
+def halve(x, y):
+    i = pto.get_global_id()
+    pto.store(y + i, pto.load(x + i) * 0.5)
+
+
+def test_copies_for_a_board_keep_type_and_shape():
+    x = pto.Tensor.from_numpy(np.ones((4, 8), np.float32))
+    y = pto.alloc_tensor(x.nbytes)
+    profile = _measure_on_board(halve, (x, y), 1, 32, FUSED, 2, 0)
+    assert profile.runs == [profile.cycles] * 2
+    assert profile.cycles == pto.profile_on_npu(halve, args=(x, y), block=32, device=FUSED).cycles
+    assert not y.numpy().any()
+
+
 def test_noise_is_seeded(args):
     def runs(seed):
         return pto.profile_on_npu(VECTOR_ADD, args=args, grid=4, device=FUSED, noise=0.05, seed=seed, runs=8).runs
