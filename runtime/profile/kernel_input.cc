@@ -3,8 +3,7 @@
 #include "runtime/profile/kernel_input.h"
 
 #include "assembler/assemble.h"
-
-#include <fmt/format.h>
+#include "simulator/launch_setup.h"
 
 namespace pto::rt {
 
@@ -53,19 +52,7 @@ sim::LaunchConfig KernelInput::place(sim::Machine& machine) const {
   config.grid = grid_;
   config.block = block_;
   config.dynamic_l1_bytes = dynamic_l1_bytes_;
-  for (const sim::Argument& argument : arguments_) {
-    if (!argument.param.is_pointer) {
-      config.args.push_back({argument.bits, argument.param.type, false});
-      continue;
-    }
-    const std::vector<std::byte>& data = argument.array.data;
-    const uint64_t base = machine.hbm.alloc(data.size(), argument.param.name);
-    if (!data.empty()) {
-      PTO_CHECK(
-          machine.hbm.write(base, {reinterpret_cast<const uint8_t*>(data.data()), data.size()}));
-    }
-    config.args.push_back({base, isa::Type::kNone, true});
-  }
+  config.args = sim::place_arguments(arguments_, machine.hbm);
   return config;
 }
 

@@ -2,7 +2,7 @@
 // ptoprof's options: names, help and the parsing of compound values.
 #include "runtime/profile/tool_options.h"
 
-#include "simulator/number_text.h"
+#include "simulator/launch_setup.h"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -24,23 +24,12 @@ Exit status: 0 success, 1 errors in the input or a failed measurement, 2 wrong u
 error.)";
 
 sim::Dim3 parse_size(const std::string& option, const std::string& text) {
-  sim::Dim3 dim;
-  uint32_t* parts[3] = {&dim.x, &dim.y, &dim.z};
-  size_t begin = 0;
-  for (size_t part = 0;; ++part) {
-    const size_t end = std::min(text.find_first_of(",xX", begin), text.size());
-    std::string reason;
-    const std::optional<uint64_t> value = sim::parse_count(text.substr(begin, end - begin), reason);
-    if (part == 3 || !value || *value == 0 || *value > UINT32_MAX) {
-      throw CLI::ValidationError(
-          option, fmt::format("'{}' is no size; expected X, X,Y or X,Y,Z, each from 1 on", text));
-    }
-    *parts[part] = static_cast<uint32_t>(*value);
-    if (end == text.size()) {
-      return dim;
-    }
-    begin = end + 1;
+  std::string error;
+  const std::optional<sim::Dim3> dim = sim::parse_dim3(text, error);
+  if (!dim) {
+    throw CLI::ValidationError(option, error);
   }
+  return *dim;
 }
 
 void add_list(CLI::App& app,
