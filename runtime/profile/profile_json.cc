@@ -32,7 +32,7 @@ constexpr Need kOptional = Need::kOptional;
 
 // ---------------------------------------------------------------- the format
 // v.item(name, member, need, meaning) for each member; members are numbers, truth values, texts,
-// sizes, structs and lists of those.
+// sizes, structs, lists of those and what may be absent.
 
 template <class V> void fields(V& v, ProfileDevice& d) {
   v.item("name", d.name, kRequired, "device that was measured");
@@ -104,7 +104,7 @@ template <class V> void fields(V& v, KernelProfile& k) {
   v.item("source", k.source, kOptional, "file, or where the figures were imported from");
   v.item("grid", k.grid, kOptional, "blocks: x, y, z");
   v.item("block", k.block, kOptional, "lanes of a block: x, y, z");
-  v.optional_object("micro", k.micro, k.micro.is_set(), "for a microbenchmark: what it is for");
+  v.item("micro", k.micro, kOptional, "for a microbenchmark: what it is for");
   v.item("cycles", k.cycles, kRequired, "of a run: mean of those that count; 0: not recorded");
   v.item("spread", k.spread, kOptional, "standard deviation of the runs that count");
   v.item("error", k.error, kOptional, "standard error of `cycles`");
@@ -115,7 +115,7 @@ template <class V> void fields(V& v, KernelProfile& k) {
   v.item("lines", k.lines, kOptional, "cycles by source line");
   v.item("counters", k.counters, kOptional, "what else the profiler counted");
   v.item("simulated", k.simulated, kOptional, "what machine profiles predict");
-  v.optional_object("replay", k.replay, "what it takes to run the kernel again");
+  v.item("replay", k.replay, kOptional, "what it takes to run the kernel again");
   v.item("warnings", k.warnings, kOptional, "what to keep in mind about these figures");
 }
 
@@ -129,6 +129,8 @@ template <class V> void fields(V& v, Profile& p) {
 
 template <class T>
 inline constexpr bool kIsNumber = std::is_arithmetic_v<T> && !std::is_same_v<T, bool>;
+template <class T> inline constexpr bool kMayBeAbsent = false;
+template <class T> inline constexpr bool kMayBeAbsent<std::optional<T>> = true;
 
 // ---------------------------------------------------------------- writer
 
@@ -141,17 +143,6 @@ public:
       json_[name] = written(value);
     }
   }
-  template <class T>
-  void optional_object(const char* name, T& value, bool is_present, const char*) {
-    if (is_present) {
-      json_[name] = written(value);
-    }
-  }
-  template <class T> void optional_object(const char* name, std::optional<T>& value, const char*) {
-    if (value) {
-      json_[name] = written(*value);
-    }
-  }
   Json take() { return std::move(json_); }
 
 private:
@@ -161,6 +152,8 @@ private:
   }
   static bool is_default(const std::string& text) { return text.empty(); }
   static bool is_default(const sim::Dim3&) { return false; }
+  static bool is_default(const MicroTag& tag) { return !tag.is_set(); }
+  template <class T> static bool is_default(const std::optional<T>& value) { return !value; }
   template <class T>
   requires std::is_arithmetic_v<T>
   static bool is_default(const T& value) { return value == T{}; }
@@ -183,6 +176,8 @@ template <class T> Json written(const T& value) {
     return value;
   } else if constexpr (std::is_same_v<T, sim::Dim3>) {
     return Json::array({value.x, value.y, value.z});
+  } else if constexpr (kMayBeAbsent<T>) {
+    return written(*value);
   } else if constexpr (requires { value.begin(); }) {
     Json list = Json::array();
     for (const auto& element : value) {
@@ -248,21 +243,6 @@ public:
       complaints_.add(join(name), fmt::format("missing: {}", meaning));
     }
   }
-  template <class T> void optional_object(const char* name, T& value, bool, const char*) {
-    known_.emplace_back(name);
-    const auto found = json_.find(name);
-    if (found != json_.end()) {
-      read(*found, join(name), value);
-    }
-  }
-  template <class T> void optional_object(const char* name, std::optional<T>& value, const char*) {
-    known_.emplace_back(name);
-    const auto found = json_.find(name);
-    if (found != json_.end()) {
-      value.emplace();
-      read(*found, join(name), *value);
-    }
-  }
   /// To be called last: complains of keys that no field has.
   void check_unknown(std::initializer_list<std::string_view> also_known = {}) {
     known_.insert(known_.end(), also_known.begin(), also_known.end());
@@ -308,6 +288,8 @@ private:
       if (value.x == 0 || value.y == 0 || value.z == 0) {
         complaints_.add(path, "expected three numbers from 1 on: x, y and z");
       }
+    } else if constexpr (kMayBeAbsent<T>) {
+      read(json, path, value.emplace());
     } else if constexpr (requires { value.emplace_back(); }) {
       if (!json.is_array()) {
         complaints_.add(path, "expected a list, got " + described(json));
@@ -485,14 +467,6 @@ public:
       required_.push_back(name);
     }
   }
-  template <class T> void optional_object(const char* name, T& value, bool, const char* meaning) {
-    item(name, value, kOptional, meaning);
-  }
-  template <class T>
-  void optional_object(const char* name, std::optional<T>&, const char* meaning) {
-    T value;
-    item(name, value, kOptional, meaning);
-  }
   Json take() {
     Json schema = {{"type", "object"}, {"additionalProperties", false}};
     schema["required"] = std::move(required_);
@@ -515,6 +489,8 @@ template <class T> Json schema_of() {
             {"items", {{"type", "integer"}, {"minimum", 1}}},
             {"minItems", 3},
             {"maxItems", 3}};
+  } else if constexpr (kMayBeAbsent<T>) {
+    return schema_of<typename T::value_type>();
   } else if constexpr (requires(T & list) { list.emplace_back(); }) {
     return {{"type", "array"}, {"items", schema_of<typename T::value_type>()}};
   } else if constexpr (requires(T & list) { list.fill({}); }) {
