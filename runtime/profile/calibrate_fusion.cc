@@ -23,11 +23,6 @@ struct PairFacts {
   std::vector<std::string> open;
 };
 
-std::string typed_key(const std::string& key) {
-  const InsnForm* form = find_form(key);
-  return form != nullptr ? form->base : key;
-}
-
 class FusionFit {
 public:
   FusionFit(const Evidence& evidence, Calibration& calibration)

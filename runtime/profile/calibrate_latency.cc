@@ -130,11 +130,6 @@ private:
   std::vector<const KeyFigure*> figures_;
 };
 
-std::string base_key_of(const std::string& key) {
-  const InsnForm* form = find_form(key);
-  return form != nullptr ? form->base : key;
-}
-
 class LatencyFit {
 public:
   LatencyFit(const Evidence& evidence, const isa::MachineProfile& base, Calibration& calibration)
@@ -168,13 +163,8 @@ private:
   std::vector<KeyFigure> chain_figures() {
     std::vector<KeyFigure> figures;
     for (const auto& [key, chain] : evidence_.latencies) {
-      KeyFigure figure{key,
-                       base_key_of(key),
-                       chain.cycles,
-                       chain.error,
-                       chain.definition,
-                       chain.evidence,
-                       false};
+      KeyFigure figure{
+          key, typed_key(key), chain.cycles, chain.error, chain.definition, chain.evidence, false};
       const auto simulated = evidence_.base_latencies.find(key);
       if (is_memory(key) && simulated != evidence_.base_latencies.end()) {
         figure.value = base_latency(key) + chain.cycles - simulated->second.cycles;
@@ -201,7 +191,7 @@ private:
       }
       KeyFigure figure;
       figure.key = hook.key;
-      figure.base = base_key_of(hook.key);
+      figure.base = typed_key(hook.key);
       figure.value = hook.cycles;
       if (is_memory(hook.key) && hook.simulated > 0) {
         figure.value = std::max(0.0, base_latency(hook.key) + hook.cycles - hook.simulated);
@@ -244,7 +234,7 @@ private:
       const std::string& key = slope.tag.first;
       const double warps = slope.lanes / static_cast<double>(isa::kWarpLanes);
       const double pipes = pipes_of(key);
-      KeyFigure figure{key, base_key_of(key), 0, 0, {}, {}, false};
+      KeyFigure figure{key, typed_key(key), 0, 0, {}, {}, false};
       figure.value = slope.value * pipes / warps;
       figure.error = slope.error * pipes / warps;
       figure.evidence = fmt::format("{} warps, independent: {} cycles for one insn of each",

@@ -225,6 +225,11 @@ const InsnForm* find_form(std::string_view key) {
   return nullptr;
 }
 
+std::string typed_key(const std::string& key) {
+  const InsnForm* form = find_form(key);
+  return form != nullptr ? form->base : key;
+}
+
 unsigned unit_of(std::string_view key) {
   for (const InsnDesc* row : all_insns()) {
     if (row->latency == key_base(key)) {
