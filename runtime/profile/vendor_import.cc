@@ -43,7 +43,6 @@ struct Sum {
 /// What all files together say.
 struct Facts {
   std::string op_name;
-  std::string op_type;
   std::string soc;
   double duration_us = 0;
   double current_mhz = 0;
@@ -107,7 +106,6 @@ public:
         continue;
       }
       facts.op_name = text("Op Name").substr(0, kMaxNameBytes);
-      facts.op_type = text("Op Type");
       facts.duration_us = number("Task Duration(us)");
       facts.blocks = static_cast<uint32_t>(std::min(number("Block Dim"), 4e9));
       facts.current_mhz = number("Current Freq");
