@@ -75,13 +75,6 @@ std::optional<isa::MachineProfile> machine_of(const std::string& name) {
   return machine;
 }
 
-/// A hidden machine for "emulated:NAME"; else nothing, with a message that says what was looked
-/// for.
-std::optional<isa::MachineProfile> emulated_machine(const std::string& device) {
-  const std::optional<std::string> name = emulated_profile_name(device);
-  return name ? machine_of(*name) : std::nullopt;
-}
-
 std::string no_device_text() {
   std::string text = "no device was named and none was found; what was looked for:";
   for (const DeviceProbe& probe : probe_devices()) {
@@ -172,12 +165,12 @@ private:
     MeasureOptions measure;
     measure.runs = options_.runs == 0 ? kDefaultRuns : options_.runs;
     measure.noise = options_.noise;
-    if (emulated_profile_name(device_)) {
-      const auto machine = emulated_machine(device_);
+    if (const auto hidden = emulated_profile_name(device_)) {
+      const auto machine = machine_of(*hidden);
       if (!machine) {
         return kFailed;
       }
-      profile_.device = emulated_device(*emulated_profile_name(device_), *machine, options_.noise);
+      profile_.device = emulated_device(*hidden, *machine, options_.noise);
       kernel_ = input_->measure(*machine, measure);
     } else {
       Device device = Device::open(device_);
@@ -509,8 +502,8 @@ int measure_set(std::vector<Microbench> set,
                 const isa::MachineProfile& base,
                 const std::string& device,
                 const ToolOptions& options) {
-  const auto machine = emulated_machine(device);
-  if (!emulated_profile_name(device)) {
+  const auto hidden = emulated_profile_name(device);
+  if (!hidden) {
     return complain(
         fmt::format("microbenchmarks are measured on emulated devices here; for {}, write "
                     "them with -o FOLDER, run each with `ptoprof run --append`, or build "
@@ -518,6 +511,7 @@ int measure_set(std::vector<Microbench> set,
                     device),
         kFailed);
   }
+  const auto machine = machine_of(*hidden);
   if (!machine) {
     return kFailed;
   }
@@ -525,7 +519,7 @@ int measure_set(std::vector<Microbench> set,
   measure.runs = options.runs == 0 ? kDefaultPatternRuns : options.runs;
   measure.noise = options.noise;
   Profile profile;
-  profile.device = emulated_device(*emulated_profile_name(device), *machine, options.noise);
+  profile.device = emulated_device(*hidden, *machine, options.noise);
   profile.tool = "ptoprof " PTO_VERSION;
   profile.date = options.date;
   measure_microbenches(assemble_microbenches(std::move(set)), *machine, measure, profile);
