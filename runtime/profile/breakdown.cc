@@ -49,15 +49,6 @@ struct Group {
   }
 };
 
-const SimulatedKernel* pick_simulation(const KernelProfile& kernel, std::string_view machine) {
-  for (const SimulatedKernel& simulated : kernel.simulated) {
-    if (machine.empty() || simulated.machine == machine) {
-      return &simulated;
-    }
-  }
-  return nullptr;
-}
-
 double simulated_cycles(const SimulatedKernel* simulated, const std::string& key) {
   if (simulated != nullptr) {
     for (const InsnMeasurement& insn : simulated->insns) {
@@ -89,7 +80,7 @@ cycle_breakdown(const Profile& profile, const KernelProfile& kernel, std::string
   for (const RunSample& run : kernel.runs) {
     breakdown.rejected_runs += run.rejected.empty() ? 0 : 1;
   }
-  const SimulatedKernel* simulated = pick_simulation(kernel, machine);
+  const SimulatedKernel* simulated = kernel.find_simulation(machine);
   if (simulated != nullptr) {
     breakdown.machine = simulated->machine;
     breakdown.simulated_cycles = simulated->cycles;

@@ -9,6 +9,15 @@
 
 namespace pto::rt {
 
+const SimulatedKernel* KernelProfile::find_simulation(std::string_view machine) const {
+  for (const SimulatedKernel& candidate : simulated) {
+    if (machine.empty() || candidate.machine == machine) {
+      return &candidate;
+    }
+  }
+  return nullptr;
+}
+
 const KernelProfile* Profile::find(std::string_view name) const {
   for (const KernelProfile& kernel : kernels) {
     if (kernel.name == name) {

@@ -113,6 +113,9 @@ struct KernelProfile {
   std::vector<SimulatedKernel> simulated;
   std::optional<ReplayInput> replay;
   std::vector<std::string> warnings; // what to keep in mind about these figures
+
+  /// What that machine profile predicts (empty: the first one recorded); null if there is nothing.
+  [[nodiscard]] const SimulatedKernel* find_simulation(std::string_view machine) const;
 };
 
 struct Profile {

@@ -39,8 +39,7 @@ kernel_section(const Profile& profile, const KernelProfile& kernel, std::string_
   section.header = {"insn", "warp insns", "cycles", "simulator", "difference"};
   for (const BreakdownRow& row : breakdown.rows) {
     const bool has = row.simulated > 0;
-    std::string key = row.key;
-    section.rows.push_back({key,
+    section.rows.push_back({row.key,
                             std::to_string(row.count),
                             short_number(row.cycles, 2),
                             has ? short_number(row.simulated, 2) : "-",
@@ -103,21 +102,19 @@ ReportSection counters_section(const KernelProfile& kernel) {
   return section;
 }
 
+/// 0: nothing was simulated.
+double simulated_cycles(const KernelProfile& kernel, std::string_view machine) {
+  const SimulatedKernel* simulated = kernel.find_simulation(machine);
+  return simulated == nullptr ? 0 : simulated->cycles;
+}
+
 /// Orders in which the simulator disagrees with the device, for kernels of one group.
 std::vector<std::string> wrong_orders(const Profile& profile, std::string_view machine) {
   std::vector<std::string> result;
-  const auto simulated = [&](const KernelProfile& kernel) {
-    for (const SimulatedKernel& candidate : kernel.simulated) {
-      if (machine.empty() || candidate.machine == machine) {
-        return candidate.cycles;
-      }
-    }
-    return 0.0;
-  };
   for (const KernelProfile& a : profile.kernels) {
     for (const KernelProfile& b : profile.kernels) {
-      const double sa = simulated(a);
-      const double sb = simulated(b);
+      const double sa = simulated_cycles(a, machine);
+      const double sb = simulated_cycles(b, machine);
       if (a.group.empty() || a.group != b.group || a.name >= b.name || sa == 0 || sb == 0) {
         continue;
       }
@@ -150,16 +147,16 @@ ReportSection summary_section(const Profile& profile, std::string_view machine) 
       ++patterns;
       continue;
     }
-    const CycleBreakdown breakdown = cycle_breakdown(profile, kernel, machine);
-    const bool has = breakdown.simulated_cycles > 0;
+    const double simulated = simulated_cycles(kernel, machine);
+    const bool has = simulated > 0;
     section.rows.push_back({kernel.name,
                             kernel.cycles > 0 ? short_number(kernel.cycles, 1) : "not recorded",
                             short_number(kernel.spread, 1),
-                            has ? short_number(breakdown.simulated_cycles, 1) : "-",
-                            has ? signed_percent(kernel.cycles, breakdown.simulated_cycles) : "-"});
+                            has ? short_number(simulated, 1) : "-",
+                            has ? signed_percent(kernel.cycles, simulated) : "-"});
     if (has) {
       truth.push_back(kernel.cycles);
-      predicted.push_back(breakdown.simulated_cycles);
+      predicted.push_back(simulated);
     }
   }
   if (patterns != 0) {
