@@ -3,6 +3,7 @@
 #include "runtime/profile/report.h"
 
 #include "runtime/profile/breakdown.h"
+#include "simulator/report/text_table.h"
 
 #include <fmt/format.h>
 
@@ -347,63 +348,23 @@ ReportSection data_section(const Calibration& calibration) {
   return section;
 }
 
-std::string escaped(const std::string& text) {
-  std::string out;
-  for (const char c : text) {
-    switch (c) {
-    case '&':
-      out += "&amp;";
-      break;
-    case '<':
-      out += "&lt;";
-      break;
-    case '>':
-      out += "&gt;";
-      break;
-    case '"':
-      out += "&quot;";
-      break;
-    default:
-      out += c;
-    }
-  }
-  return out;
-}
-
 bool is_number_cell(const std::string& cell) {
   return !cell.empty() && cell.find_first_not_of("0123456789.-+ %") == std::string::npos;
 }
 
-void append_table(const ReportSection& section, std::string& out) {
-  std::vector<size_t> widths(section.header.size(), 0);
-  std::vector<bool> is_number(section.header.size(), true);
-  const auto widen = [&](const std::vector<std::string>& row) {
-    for (size_t c = 0; c < widths.size() && c < row.size(); ++c) {
-      widths[c] = std::max(widths[c], row[c].size());
-    }
-  };
-  widen(section.header);
+std::string table_text(const ReportSection& section) {
+  std::string alignment(section.header.size(), 'r');
   for (const auto& row : section.rows) {
-    widen(row);
-    for (size_t c = 0; c < widths.size() && c < row.size(); ++c) {
-      is_number[c] = is_number[c] && is_number_cell(row[c]);
+    for (size_t c = 0; c < alignment.size() && c < row.size(); ++c) {
+      alignment[c] = is_number_cell(row[c]) ? alignment[c] : 'l';
     }
   }
-  const auto append = [&](const std::vector<std::string>& row) {
-    std::string line = "  ";
-    for (size_t c = 0; c < widths.size(); ++c) {
-      const std::string cell = c < row.size() ? row[c] : "";
-      line += is_number[c] ? fmt::format("{:>{}}", cell, widths[c])
-                           : fmt::format("{:<{}}", cell, widths[c]);
-      line += "  ";
-    }
-    line.erase(line.find_last_not_of(' ') + 1);
-    out += line + "\n";
-  };
-  append(section.header);
+  sim::TextTable table(alignment);
+  table.row(section.header);
   for (const auto& row : section.rows) {
-    append(row);
+    table.row(row);
   }
+  return table.text(2);
 }
 
 } // namespace
@@ -454,7 +415,7 @@ std::string report_text(const Report& report) {
       out += "  " + line + "\n";
     }
     if (!section.rows.empty()) {
-      append_table(section, out);
+      out += table_text(section);
     }
     for (const std::string& remark : section.remarks) {
       out += "  " + remark + "\n";
@@ -472,23 +433,24 @@ std::string report_html(const Report& report) {
       "td.number {{ text-align: right; font-variant-numeric: tabular-nums; }}\n"
       "@media (prefers-color-scheme: dark) {{ body {{ background: #181818; color: #ddd; }} }}\n"
       "</style></head><body>\n<h1>{0}</h1>\n",
-      escaped(report.title));
+      sim::escape_html(report.title));
   for (const ReportSection& section : report.sections) {
-    out += fmt::format("<h2>{}</h2>\n", escaped(section.title));
+    out += fmt::format("<h2>{}</h2>\n", sim::escape_html(section.title));
     for (const std::string& line : section.lines) {
-      out += fmt::format("<p>{}</p>\n", escaped(line));
+      out += fmt::format("<p>{}</p>\n", sim::escape_html(line));
     }
     if (!section.rows.empty()) {
       out += "<table><tr>";
       for (const std::string& cell : section.header) {
-        out += fmt::format("<th>{}</th>", escaped(cell));
+        out += fmt::format("<th>{}</th>", sim::escape_html(cell));
       }
       out += "</tr>\n";
       for (const auto& row : section.rows) {
         out += "<tr>";
         for (const std::string& cell : row) {
-          out += fmt::format(
-              "<td{}>{}</td>", is_number_cell(cell) ? " class=\"number\"" : "", escaped(cell));
+          out += fmt::format("<td{}>{}</td>",
+                             is_number_cell(cell) ? " class=\"number\"" : "",
+                             sim::escape_html(cell));
         }
         out += "</tr>\n";
       }
@@ -497,7 +459,7 @@ std::string report_html(const Report& report) {
     if (!section.remarks.empty()) {
       out += "<ul>\n";
       for (const std::string& remark : section.remarks) {
-        out += fmt::format("<li>{}</li>\n", escaped(remark));
+        out += fmt::format("<li>{}</li>\n", sim::escape_html(remark));
       }
       out += "</ul>\n";
     }

@@ -4,6 +4,7 @@
 #include "isa/insn_desc.h"
 #include "simulator/report/reports.h"
 #include "simulator/report/run_json.h"
+#include "simulator/report/text_table.h"
 #include "simulator/report/timeline_export.h"
 #include "simulator/report/timing_report.h"
 
@@ -40,29 +41,6 @@ std::string escape_script(std::string text) {
     if (c == '<') {
       result += "\\u003c";
     } else {
-      result += c;
-    }
-  }
-  return result;
-}
-
-std::string escape_html(std::string_view text) {
-  std::string result;
-  for (const char c : text) {
-    switch (c) {
-    case '<':
-      result += "&lt;";
-      break;
-    case '>':
-      result += "&gt;";
-      break;
-    case '&':
-      result += "&amp;";
-      break;
-    case '"':
-      result += "&quot;";
-      break;
-    default:
       result += c;
     }
   }

@@ -47,6 +47,29 @@ std::string json_string(std::string_view text) {
   return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
+std::string escape_html(std::string_view text) {
+  std::string result;
+  for (const char c : text) {
+    switch (c) {
+    case '<':
+      result += "&lt;";
+      break;
+    case '>':
+      result += "&gt;";
+      break;
+    case '&':
+      result += "&amp;";
+      break;
+    case '"':
+      result += "&quot;";
+      break;
+    default:
+      result += c;
+    }
+  }
+  return result;
+}
+
 std::string TextTable::text(unsigned indent) const {
   std::vector<size_t> widths(alignment_.size());
   for (const std::vector<std::string>& row : rows_) {

@@ -32,5 +32,7 @@ private:
 [[nodiscard]] std::string share(uint64_t part, uint64_t all);
 /// In quotes and escaped, as JSON.
 [[nodiscard]] std::string json_string(std::string_view text);
+/// As the text of an element or an attribute of HTML.
+[[nodiscard]] std::string escape_html(std::string_view text);
 
 } // namespace pto::sim
