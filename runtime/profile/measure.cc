@@ -63,7 +63,6 @@ sim::TimedResult run_once(sim::Machine& machine,
   timed.timing.timeline_limits.max_entries = options.max_timeline_entries;
   timed.timing.max_cycles = options.max_cycles;
   timed.max_insns = options.max_insns;
-  timed.interrupt = options.interrupt;
   sim::TimedResult result = sim::run_timed(launch, shared, timed);
   if (result.run.status != sim::RunStatus::kCompleted) {
     throw MeasureError(

@@ -33,7 +33,6 @@ struct MeasureOptions {
   size_t max_timeline_entries = 1u << 18; // of which insn figures are made
   uint64_t max_insns = UINT64_MAX;
   uint64_t max_cycles = UINT64_MAX;
-  const std::atomic<bool>* interrupt = nullptr;
 };
 
 /// A kernel that did not run to its end.
