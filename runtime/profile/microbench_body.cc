@@ -7,7 +7,6 @@
 namespace pto::rt::detail {
 
 using isa::Insn;
-using isa::InsnDesc;
 
 void Body::add(const Insn& insn) {
   for (unsigned i = 0; i < insn.operand_count; ++i) {

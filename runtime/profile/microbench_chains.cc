@@ -174,9 +174,14 @@ void SetMaker::make_intervals() {
         const int entry = form.mem == -1 ? -1 : memory_entry(form);
         body.add(with(form, first + i % results, entry, kLocalReg));
       }
-      MicroTag tag{"interval", form.key, "", "", static_cast<double>(repeats), 0};
-      tag.amount = results;
-      Microbench& bench = add(tag, body, stream_lanes());
+      Microbench& bench = add({"interval",
+                               form.key,
+                               "",
+                               "",
+                               static_cast<double>(repeats),
+                               static_cast<double>(results)},
+                              body,
+                              stream_lanes());
       bench.a_bytes = std::max<uint64_t>(bench.a_bytes, uint64_t{stream_lanes()} * 8);
     }
   }

@@ -8,27 +8,25 @@
 
 namespace pto::rt::detail {
 
-using isa::Insn;
 using isa::InsnDesc;
 
 void SetMaker::make_memory() {
-  const std::string load = "load.u32";
   // A chain of loads, each from a line that nobody has touched: the way to hbm.
   const uint32_t line = std::max(machine_.l1.line_bytes, machine_.l2.line_bytes);
   for (const unsigned repeats : {8U, 16U, 64U}) {
     Body body;
     body.uses(kChain);
     for (unsigned i = 0; i < repeats; ++i) {
-      body.line(fmt::format("{} r0, hbm[a + r0*4 + {}]", load, i * line));
+      body.line(fmt::format("load.u32 r0, hbm[a + r0*4 + {}]", i * line));
     }
     Microbench& bench =
         add({"memory", "LOAD", "", "miss", static_cast<double>(repeats), 0}, body, 1);
     bench.a_bytes = uint64_t{line} * 64;
     bench.is_cold = true;
   }
-  // Lanes `amount` bytes apart: how many lines a load touches.
+  // Lanes so many bytes apart: how many lines a load touches.
   for (const unsigned stride : {4U, 8U, 16U, 32U, 64U, 128U}) {
-    memory_stream("stride", fmt::format("{} r4, hbm[a + r28]", load), stride, stride * 32);
+    strided(stride);
   }
   // Words that fall into one bank of l1, for machines that have banks.
   const uint32_t row = std::max(4U, machine_.l1.row_bytes);
@@ -42,23 +40,24 @@ void SetMaker::make_memory() {
   }
 }
 
-void SetMaker::memory_stream(const char* variant,
-                             const std::string& insn,
-                             unsigned amount,
-                             uint64_t bytes) {
+void SetMaker::strided(unsigned bytes_apart) {
   for (const unsigned repeats : kStreamRepeats) {
     Body body;
     body.uses(kLocalReg);
-    body.start(fmt::format("and.b32 r28, r29, 31"));
-    body.start(fmt::format("mul.u32 r28, r28, {}", amount));
+    body.start("and.b32 r28, r29, 31");
+    body.start(fmt::format("mul.u32 r28, r28, {}", bytes_apart));
     for (unsigned i = 0; i < repeats; ++i) {
-      body.line(insn);
+      body.line("load.u32 r4, hbm[a + r28]");
     }
-    Microbench& bench = add(
-        {"memory", "LOAD", "", variant, static_cast<double>(repeats), static_cast<double>(amount)},
-        body,
-        256);
-    bench.a_bytes = std::max<uint64_t>(bench.a_bytes, bytes);
+    Microbench& bench = add({"memory",
+                             "LOAD",
+                             "",
+                             "stride",
+                             static_cast<double>(repeats),
+                             static_cast<double>(bytes_apart)},
+                            body,
+                            256);
+    bench.a_bytes = std::max<uint64_t>(bench.a_bytes, bytes_apart * 32);
   }
 }
 

@@ -152,7 +152,7 @@ private:
   // ------------------------------------------------------------ memory
 
   void make_memory();
-  void memory_stream(const char* variant, const std::string& insn, unsigned amount, uint64_t bytes);
+  void strided(unsigned bytes_apart);
   void conflict(unsigned degree, uint32_t bytes_apart);
   void bandwidth(unsigned kib);
 
