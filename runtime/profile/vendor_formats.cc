@@ -41,6 +41,11 @@ std::string text_of(const Json& object, const char* key) {
 
 } // namespace
 
+std::string_view base_name(std::string_view name) {
+  const size_t slash = name.rfind('/');
+  return slash == std::string_view::npos ? name : name.substr(slash + 1);
+}
+
 void Importer::complain(const std::string& file, int line, std::string message) {
   if (issues_.size() < kMaxIssues) {
     issues_.push_back({file, {}, std::move(message), {}, line, line == 0 ? 0 : 1});
@@ -190,8 +195,7 @@ std::string Importer::rows_text(const CsvTable& table) {
 }
 
 std::string_view Importer::stem_of(std::string_view name) {
-  const size_t slash = name.rfind('/');
-  name = slash == std::string_view::npos ? name : name.substr(slash + 1);
+  name = base_name(name);
   name = name.substr(0, name.find('.'));
   const size_t mark = name.rfind('_');
   return mark != std::string_view::npos && name.size() - mark == 18 ? name.substr(0, mark) : name;

@@ -20,6 +20,9 @@
 
 namespace pto::rt::detail {
 
+/// A file's name without its folder.
+[[nodiscard]] std::string_view base_name(std::string_view name);
+
 struct Sum {
   uint64_t count = 0;
   double cycles = 0;

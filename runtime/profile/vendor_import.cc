@@ -83,11 +83,6 @@ const std::vector<FormatReader>& readers() {
   return list;
 }
 
-std::string_view base_name(std::string_view name) {
-  const size_t slash = name.rfind('/');
-  return slash == std::string_view::npos ? name : name.substr(slash + 1);
-}
-
 void add_insns(const std::map<std::string, Sum>& sums, double factor, KernelProfile& kernel) {
   for (const auto& [key, sum] : sums) {
     if (sum.count != 0) {
