@@ -11,8 +11,6 @@ import inspect
 import linecache
 import os
 import re
-import subprocess
-import tempfile
 import threading
 import warnings
 from dataclasses import dataclass, field
@@ -20,7 +18,7 @@ from typing import Any, Callable
 
 import numpy as np
 
-from pypto import types
+from pypto import _pypto, types
 from pypto.compiler.combine import combine
 from pypto.compiler.emit import Line, emit
 from pypto.compiler.ir import Program, Ptr, Value, constant_of
@@ -28,7 +26,6 @@ from pypto.compiler.lower import Lowering, lower
 from pypto.compiler.regalloc import allocate
 from pypto.compiler.source import Source
 from pypto.errors import CompileError, PtoWarning
-from pypto.table import native, ptoas
 from pypto.types import DType, Pointer, TypedConstant
 
 __all__ = ["Compiled", "Func", "Kernel", "Param", "func", "kernel", "static"]
@@ -82,7 +79,7 @@ class Compiled:
         with self._lock:
             if self._object is None:
                 try:
-                    self._object = _assemble(self.text, f"<kernel {self.name}>")
+                    self._object = _pypto.assemble(self.text, f"<kernel {self.name}>")
                 except ValueError as error:
                     raise _at_python_line(self.text, str(error)) from None
             return self._object
@@ -372,10 +369,7 @@ class Kernel:
         if form == "asm":
             return self.asm
         if form == "ascendc":
-            module = native()
-            if module is not None:
-                return module.emit_ascendc(self.object)
-            return _run_ptoas(["--emit", "ascendc"], self._latest().text).decode()
+            return _pypto.emit_ascendc(self.object)
         raise ValueError(f"emit knows \"asm\" and \"ascendc\", not {form!r}")
 
     def __call__(self, *_: Any, **__: Any) -> Any:
@@ -492,13 +486,6 @@ def _python_line(file: str, line: int, source: Source) -> str:
     return linecache.getline(file, line).strip()
 
 
-def _assemble(text: str, name: str) -> bytes:
-    module = native()
-    if module is not None:
-        return module.assemble(text, name)
-    return _run_ptoas(["-q"], text)
-
-
 def _at_python_line(text: str, message: str) -> CompileError:
     """What the assembler refuses, said of the Python line that it came from."""
     found = re.search(r":(\d+):\d+: error: (.*)", message)
@@ -514,15 +501,3 @@ def _at_python_line(text: str, message: str) -> CompileError:
             source = linecache.getline(file, row)
             return CompileError(reason, file, row, column, source, 1, f"it became `{insn}`")
     return CompileError(f"{reason} (`{insn}`)")
-
-
-def _run_ptoas(options: list[str], text: str) -> bytes:
-    with tempfile.TemporaryDirectory() as folder:
-        path = os.path.join(folder, "kernel.ptobj")
-        command = [ptoas(), *options, "-", "-o", path]
-        done = subprocess.run(command, input=text.encode(), capture_output=True)
-        if done.returncode != 0:
-            raise ValueError(done.stderr.decode())
-        with open(path, "rb") as file:
-            return file.read()
-

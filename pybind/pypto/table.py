@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import functools
-import importlib.util
 import json
-import os
-import shutil
-import subprocess
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
+
+import pypto._pypto as _pypto  # `from pypto` would call a missing module a circular import
 
 
 @dataclass(frozen=True)
@@ -87,34 +84,8 @@ def _row(data: dict[str, Any]) -> Row:
     )
 
 
-def native() -> Any:
-    """The extension module, or None where only the pure Python part is there."""
-    try:
-        from pypto import _pypto  # type: ignore[attr-defined]
-    except ImportError:
-        if importlib.util.find_spec("pypto._pypto") is not None:
-            raise  # it is there, and broken: say why
-        return None
-    return _pypto
-
-
-def ptoas() -> str:
-    """Path of the assembler for use without the extension module (tests of the compiler alone)."""
-    beside = Path(__file__).resolve().parents[2] / "build" / "release" / "bin" / "ptoas"
-    built = os.environ.get("PTO_BIN_DIR")
-    for path in (built and f"{built}/ptoas", str(beside), shutil.which("ptoas")):
-        if path and Path(path).exists():
-            return path
-    raise ImportError("pypto: neither the extension module _pypto nor the program ptoas was found")
-
-
 @functools.cache
 def table() -> dict[str, Row]:
     """All rows by mnemonic."""
-    module = native()
-    if module is not None:
-        text = module.instruction_table_json()
-    else:
-        command = [ptoas(), "--list-instructions", "--json"]
-        text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    return {data["mnemonic"]: _row(data) for data in json.loads(text)}
+    rows = json.loads(_pypto.instruction_table_json())
+    return {data["mnemonic"]: _row(data) for data in rows}
