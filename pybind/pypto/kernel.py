@@ -21,7 +21,7 @@ import numpy as np
 from pypto import _pypto, types
 from pypto.compiler.combine import combine
 from pypto.compiler.emit import Line, emit
-from pypto.compiler.ir import Program, Ptr, Value, constant_of
+from pypto.compiler.ir import Ptr, Value, constant_of
 from pypto.compiler.lower import Lowering, lower
 from pypto.compiler.regalloc import allocate
 from pypto.compiler.source import Source
@@ -68,8 +68,7 @@ class Compiled:
     scratchpad_bytes: int
     file: str
     _positions: tuple[int, ...] = ()  # arguments that are parameters (not static)
-    _defaults: tuple[Any, ...] = ()
-    _arguments: int = 0
+    _defaults: tuple[Any, ...] = ()  # of each argument
     _object: bytes | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -86,7 +85,7 @@ class Compiled:
 
     def bind(self, args: tuple[Any, ...]) -> list[tuple]:
         """What a launch needs of each parameter: ("tensor", object) or ("scalar", bits, type name)."""
-        args = (*args, *self._defaults[len(args) - self._arguments :]) if len(args) < self._arguments else args
+        args = (*args, *self._defaults[len(args) :])
         bound: list[tuple] = []
         for position, param in zip(self._positions, self.params):
             value = args[position]
@@ -121,7 +120,7 @@ class Func:
             self._source = Source(self._function)
         return self._source
 
-    def parameters(self, lowering: Lowering) -> tuple[list[str], dict[str, Any]]:
+    def parameters(self) -> tuple[list[str], dict[str, Any]]:
         """Names, and defaults by name."""
         return _parameters(self._function, self.source())
 
@@ -287,8 +286,8 @@ class Kernel:
                     env[name] = Value(kind, text)
             return env
 
-        program = Program(self.__name__, params)
-        lowering = lower(program, source, make_env)
+        lowering = lower(self.__name__, source, make_env)
+        program = lowering.program
         combine(program)
         try:
             allocation = allocate(program)
@@ -310,7 +309,6 @@ class Kernel:
             file=source.file,
             _positions=tuple(positions),
             _defaults=tuple(self._defaults.get(n) for n in self._names),
-            _arguments=len(self._names),
         )
         return compiled, list(lowering.captured.values())
 
@@ -340,7 +338,6 @@ class Kernel:
                     raise
                 kinds[self._names.index(name)] = Pointer(types.f32)
                 continue
-            self._last = None if compiled is None else compiled
             return compiled
         raise AssertionError("unreachable")
 

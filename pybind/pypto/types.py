@@ -7,7 +7,6 @@ makes a typed constant, for arguments and for constants of the enclosing scope.
 from __future__ import annotations
 
 import math
-import struct
 from dataclasses import dataclass
 from typing import Any
 
@@ -252,11 +251,3 @@ def float_text(value: float) -> str:
     if math.isinf(value):
         return "inf" if value > 0 else "-inf"
     return repr(float(value))
-
-
-def float32(value: float) -> float:
-    """Rounded to f32, as a Python float."""
-    try:
-        return struct.unpack("f", struct.pack("f", value))[0]
-    except OverflowError:
-        return math.copysign(math.inf, value)

@@ -188,7 +188,7 @@ class Arithmetic(Conversions):
             if b.value > 0 and b.value & (b.value - 1) == 0:
                 return self._divide_by_power(a, b.value, type, is_mod)
         (al, ah), (bl, bh) = bounds(a), bounds(b)
-        low, high = self._quotient_range(al, ah, bl, bh, type, is_mod)
+        low, high = self._quotient_range(al, ah, bl, bh, is_mod)
         speculate = isinstance(b, Const)
         name = "rem" if is_mod else "div"
         if (al >= 0 and bl >= 0) or not type.is_signed:
@@ -217,7 +217,7 @@ class Arithmetic(Conversions):
             result = self.select(wrong, fixed, quotient, type)
         return Value(type, result.op, low, high)
 
-    def _quotient_range(self, al, ah, bl, bh, type, is_mod):
+    def _quotient_range(self, al, ah, bl, bh, is_mod):
         if is_mod:
             if bl > 0:
                 return 0, bh - 1

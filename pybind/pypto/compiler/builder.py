@@ -94,10 +94,6 @@ def is_truth(entity: Any) -> bool:
     return isinstance(entity, Value) and entity.type is PRED
 
 
-def type_of(entity: Any) -> DType | None:
-    return entity.type if is_scalar(entity) else None
-
-
 def bounds(value: Value | Const) -> tuple[int, int]:
     """Smallest and largest integer that the value can be."""
     if isinstance(value, Const):
@@ -279,7 +275,7 @@ class Builder:
             return False
         arms = [edge.block for edge in edges]
         for arm in arms:
-            if arm.insns or arm.phis or arm.labels or arm.kind != "jump" or len(arm.preds) != 1:
+            if arm.insns or arm.phis or arm.kind != "jump" or len(arm.preds) != 1:
                 return False
         before = arms[0].preds[0]
         if before is not arms[1].preds[0] or before.kind != "branch" or arms[0] is arms[1]:

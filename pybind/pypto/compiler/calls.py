@@ -28,9 +28,6 @@ _BUILTINS = {min: "min", max: "max", abs: "abs", print: "print"}
 class Calls(SpecialCalls):
     def eval_Call(self, node: ast.Call) -> Any:
         callee = self.evaluate(node.func)
-        method = getattr(callee, "kernel_call", None)
-        if method is not None:
-            return method(self, node)
         if not isinstance(callee, Host):
             raise self.error(f"{describe(callee)} cannot be called")
         function = callee.value
@@ -159,7 +156,7 @@ class Calls(SpecialCalls):
                 f"{function.__name__} calls itself",
                 "functions are inlined; write the recursion as a loop",
             )
-        names, defaults = function.parameters(self)
+        names, defaults = function.parameters()
         bound = Arguments(self, node, function.__name__).bind(names, len(names) - len(defaults))
         env: dict[str, Any] = {}
         for name in names:

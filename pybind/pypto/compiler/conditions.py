@@ -137,10 +137,8 @@ class Conditions(Arithmetic):
         yes, no, join = Block("true"), Block("false"), Block("bool")
         outer = self.scope
         self.condition(node, yes, no)
-        edges = []
         for block, truth in ((yes, True), (no, False)):
             if self.place(block, outer):
-                edges.append((self.block, truth))
                 self.env = {**self.env, "bool?": Const(truth, PRED)}
                 self.jump(join)
         self.place(join, outer)

@@ -42,7 +42,7 @@ def emit(program: Program, allocation: Allocation, head: str) -> list[Line]:
 
 
 def is_empty(block: Block) -> bool:
-    return not block.insns and not block.labels
+    return not block.insns
 
 
 def tidy(program: Program) -> None:
@@ -130,7 +130,7 @@ def if_convert(program: Program, allocation: Allocation) -> bool:
             (when, otherwise, block.negated),
             (otherwise, when, not block.negated),
         ):
-            if not _can_guard(arm, block, allocation, _ARM):
+            if not _can_guard(arm, block, allocation):
                 continue
             if arm.kind == "exit":
                 if arm.insns or len(arm.preds) == 1:
@@ -151,7 +151,7 @@ def if_convert(program: Program, allocation: Allocation) -> bool:
                 break
             both = len(arm.insns) + len(other.insns)
             if other.kind == "jump" and other.targets[0] is join and both <= _ARMS:
-                if _can_guard(other, block, allocation, _ARM):
+                if _can_guard(other, block, allocation):
                     _guard_both(block, (arm, negated), (other, not negated), allocation)
                     block.kind, block.targets, block.cond = "jump", [join], None
                     changed = True
@@ -159,10 +159,10 @@ def if_convert(program: Program, allocation: Allocation) -> bool:
     return changed
 
 
-def _can_guard(arm: Block, block: Block, allocation: Allocation, limit: int) -> bool:
-    if len(arm.preds) != 1 or arm.labels or arm is block or arm.kind not in ("jump", "exit"):
+def _can_guard(arm: Block, block: Block, allocation: Allocation) -> bool:
+    if len(arm.preds) != 1 or arm is block or arm.kind not in ("jump", "exit"):
         return False
-    if len(arm.insns) > limit:
+    if len(arm.insns) > _ARM:
         return False
     guard = allocation.number[block.cond]
     for insn in arm.insns:
@@ -216,7 +216,7 @@ class Printer:
         self.lines: list[Line] = []
 
     def body(self) -> list[Line]:
-        blocks = [b for b in self.program.blocks]
+        blocks = self.program.blocks
         following = dict(zip(map(id, blocks), [*blocks[1:], None]))
         ends: list[tuple[Block, list[Any]]] = []
         wanted: set[int] = set()

@@ -10,6 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Iterator, Union
 
+import numpy as np
+
+from pypto import types
 from pypto.types import DType, TypedConstant
 
 
@@ -77,7 +80,6 @@ class Insn:
     guard: VReg | None = None
     guard_negated: bool = False
     dst_text: str = ""  # written operand that is no register (`_`)
-    order: str = "dst"  # "dst": results first; "mem": arguments first (STORE has no result)
     lane_scoped: bool = True  # may stand under a guard that replaces a branch
     label: str = ""  # text label before it (stages of a pipeline)
     loop_depth: int = 0
@@ -143,7 +145,6 @@ class Block:
     place: Place | None = None
     preds: list["Block"] = field(default_factory=list)
     loop_depth: int = 0
-    labels: list[str] = field(default_factory=list)
     entries: list[Any] = field(default_factory=list)  # lower.Edge, until the block is placed
 
     def uses_at_end(self) -> Iterator[VReg]:
@@ -152,17 +153,10 @@ class Block:
 
 
 @dataclass
-class ScalarParam:
-    name: str
-    type: DType
-
-
-@dataclass
 class Program:
     """What lowering gives: blocks in layout order, the first is the entry."""
 
     name: str
-    params: list[Any]  # kernel.Param
     blocks: list[Block] = field(default_factory=list)
     symbols: list[str] = field(default_factory=list)  # directives (.shared, ...)
     asserts: dict[int, str] = field(default_factory=dict)
@@ -276,12 +270,10 @@ class Ptr:
 class Buffer:
     """Scratchpad that a kernel names: `.shared`, `.tile` or a tile register."""
 
-    def __init__(self, name: str, what: str, size_bytes: int | None) -> None:
+    def __init__(self, name: str, what: str) -> None:
         self.name = name
         self.what = what
-        self.size_bytes = size_bytes  # None: known at run time only
         self.is_register = what == "tile"  # a tile register: its address is not to be had
-        self.stage: str | None = None  # pipeline stage that allocates it
 
 
 class Event:
@@ -323,10 +315,6 @@ class Conflict:
 
 def constant_of(value: Any) -> Const | None:
     """The Const of a Python, numpy or typed number; None where it is something else."""
-    import numpy as np
-
-    from pypto import types
-
     if isinstance(value, TypedConstant):
         return Const(value.value, value.dtype)
     if isinstance(value, (bool, int, float)) and not isinstance(value, np.generic):

@@ -44,7 +44,7 @@ class Loops(Builder):
                 continue
             hint = self.hints.get((key, name))
             if hint is not None:
-                self.env[name] = hint.apply(self, name, self.env[name])
+                self.env[name] = hint.apply(name, self.env[name])
             initial[name] = self.loop_start(self.env[name])
         preheader.kind = "jump"
         preheader.targets = [header]
@@ -175,7 +175,7 @@ class TypeHint:
     def __init__(self, type: DType) -> None:
         self.type = type
 
-    def apply(self, builder: Builder, name: str, entity: Any) -> Any:
+    def apply(self, name: str, entity: Any) -> Any:
         return Const(entity.value, self.type) if isinstance(entity, Const) else entity
 
 
@@ -183,14 +183,14 @@ class ConflictHint:
     def __init__(self, conflict: Conflict) -> None:
         self.conflict = conflict
 
-    def apply(self, builder: Builder, name: str, entity: Any) -> Any:
+    def apply(self, name: str, entity: Any) -> Any:
         return self.conflict
 
 
 class AddressHint:
     """A pointer that a loop moves to other arrays."""
 
-    def apply(self, builder: Builder, name: str, entity: Any) -> Any:
+    def apply(self, name: str, entity: Any) -> Any:
         if not isinstance(entity, Ptr):
             return entity
         return Conflict(

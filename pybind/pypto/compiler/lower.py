@@ -14,7 +14,6 @@ from typing import Any, Callable
 from pypto import types
 from pypto.compiler.builder import Restart, bounds, describe
 from pypto.compiler.arguments import Arguments
-from pypto.compiler.calls import Calls
 from pypto.compiler.ir import Block, Conflict, Const, Host, Program, Tuple, Value
 from pypto.compiler.pipeline import Pipelines
 from pypto.compiler.source import Source, assigned_names
@@ -45,7 +44,7 @@ class Reserved:
         return name + "_" if self._PATTERN.match(name) else name
 
 
-class Lowering(Pipelines, Calls):
+class Lowering(Pipelines):
     """Lowers one kernel for one list of parameter types."""
 
     def __init__(self, program: Program, source: Source, hints: dict[Any, Any]) -> None:
@@ -264,9 +263,7 @@ class Lowering(Pipelines, Calls):
 
     def do_While(self, node: ast.While) -> None:
         def test(again: Block, leave: Block) -> None:
-            saved, self.node = self.node, node.test
             self.condition(node.test, again, leave)
-            self.node = saved
 
         changed = assigned_names(node.body)
         self.loop_over(changed, test, lambda: self.statements(node.body), lambda: None, node.orelse)
@@ -454,33 +451,26 @@ class Lowering(Pipelines, Calls):
         )
 
 
-def lower(program: Program, source: Source, make_env: Callable[[Lowering], dict[str, Any]]) -> Lowering:
-    """Fills the program; returns the lowering for what it noted. Raises CompileError."""
-    hints: dict[Any, Any] = {}
+def lower(name: str, source: Source, make_env: Callable[[Lowering], dict[str, Any]]) -> Lowering:
+    """The lowering of a kernel: its program, and what it noted. Raises CompileError."""
     limit = sys.getrecursionlimit()
     sys.setrecursionlimit(max(limit, _RECURSION))  # expressions and elif chains nest deeply
     try:
-        return _lower(program, source, make_env, hints)
+        return _lower(name, source, make_env)
     finally:
         sys.setrecursionlimit(limit)
 
 
-def _lower(
-    program: Program,
-    source: Source,
-    make_env: Callable[[Lowering], dict[str, Any]],
-    hints: dict[Any, Any],
-) -> Lowering:
+def _lower(name: str, source: Source, make_env: Callable[[Lowering], dict[str, Any]]) -> Lowering:
+    hints: dict[Any, Any] = {}
     for _ in range(_RESTARTS):
-        fresh = Program(program.name, program.params)
-        lowering = Lowering(fresh, source, hints)
+        lowering = Lowering(Program(name), source, hints)
         try:
             lowering.run(make_env(lowering))
         except Restart:
             continue
         except RecursionError:
             raise CompileError("the kernel is nested too deeply", source.file) from None
-        program.__dict__.update(fresh.__dict__)
         return lowering
     raise CompileError("the types of the variables of this kernel do not settle", source.file)
 

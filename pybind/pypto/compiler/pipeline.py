@@ -76,7 +76,6 @@ class Pipelines(Calls):
     in_stage: Stage | None = None
     stage_count = 0
     slot_events: dict[str, int] | None = None  # stage -> event of the current slot
-    store_event: int | None = None
     pending_label = ""
 
     # ------------------------------------------------------------ declaration
@@ -207,7 +206,7 @@ class Pipelines(Calls):
             chosen = next((s for s in ready if s.loads), ready[0])
             order.append(chosen)
             left.remove(chosen)
-        self._check_reads(pipe, order)
+        self._check_reads(order)
         return order
 
     def _find_earlier(self, pipe: Pipeline, start: Stage, stage: Stage, path: list[str]) -> None:
@@ -222,7 +221,7 @@ class Pipelines(Calls):
                 start.before.add(name)
                 self._find_earlier(pipe, start, pipe.stages[name], [*path, name])
 
-    def _check_reads(self, pipe: Pipeline, order: list[Stage]) -> None:
+    def _check_reads(self, order: list[Stage]) -> None:
         """What a stage reads must come from itself, from before the pipeline, or from an earlier stage."""
         for stage in order:
             for name, node in stage.reads.items():

@@ -43,13 +43,12 @@ class Scratchpad(TableCalls):
         return entity.value
 
     def static_buffer(self, what: str, sizes: list[int], dtype: DType) -> Ptr:
-        size_bytes = math.prod(sizes) * dtype.size
         name = self.symbol_name(self.target_name or what)
         shape = "".join(f"[{n}]" for n in sizes)
         self.program.symbols.append(f".{what} {name}, {dtype.name}{shape}")
-        self.program.scratch_bytes += size_bytes
+        self.program.scratch_bytes += math.prod(sizes) * dtype.size
         self.check_scratchpad()
-        return Ptr("l1", name, dtype, buffer=Buffer(name, "shared memory", size_bytes))
+        return Ptr("l1", name, dtype, buffer=Buffer(name, "shared memory"))
 
     def check_scratchpad(self) -> None:
         limit = 256 * 1024
@@ -71,7 +70,7 @@ class Scratchpad(TableCalls):
         name = self.symbol_name(self.target_name or "constants")
         texts = [self.immediate(self.as_const(v, dtype), dtype) for v in entity.items]
         self.program.symbols.append(f".const {name}, {dtype.name} {{{', '.join(texts)}}}")
-        return Ptr("const", name, dtype, buffer=Buffer(name, "constants", len(texts) * dtype.size))
+        return Ptr("const", name, dtype, buffer=Buffer(name, "constants"))
 
     def symbol_name(self, wanted: str) -> str:
         name = self.reserved.legal(wanted)
@@ -99,19 +98,17 @@ class Scratchpad(TableCalls):
                 f"a block has {TILE_LIMIT} tiles; this would be one more",
                 "use pto.shared(n) for sizes that are constants",
             )
-        size: int | None = None
         if isinstance(count, Const):
             if type(count.value) is not int or count.value <= 0:
                 raise self.error(f"alloc_local of {count.value} elements")
-            size = count.value * dtype.size
-            self.program.scratch_bytes += size
+            self.program.scratch_bytes += count.value * dtype.size
             self.check_scratchpad()
         total = self.binary(ast.Mult, count, Const(dtype.size))
         arg = self.count_operand(total, types.u32, "the size of alloc_local")
         name = f"t{self.tile_count}"
         self.tile_count += 1
         self.effect("alloc_local", [name, arg], lane_scoped=False)
-        return Ptr("l1", name, dtype, buffer=Buffer(name, "tile", size))
+        return Ptr("l1", name, dtype, buffer=Buffer(name, "tile"))
 
     def call_event(self, function: Instruction, arguments: Arguments) -> Any:
         arguments.bind([], 0)

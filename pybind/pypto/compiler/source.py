@@ -59,7 +59,6 @@ class Source:
         self.tree: ast.FunctionDef = found
         if inspect.isgeneratorfunction(function):
             self.fail(found, "a kernel cannot be a generator", "remove `yield`")
-        self.closure = self._closure()
 
     def _closure(self) -> dict[str, Any]:
         cells = self.function.__closure__ or ()
@@ -74,9 +73,9 @@ class Source:
 
     def lookup(self, name: str) -> tuple[bool, Any]:
         """The object that a free name stands for now: enclosing functions, module, builtins."""
-        self.closure = self._closure()
-        if name in self.closure:
-            return True, self.closure[name]
+        closure = self._closure()
+        if name in closure:
+            return True, closure[name]
         scope = self.function.__globals__
         if name in scope:
             return True, scope[name]
@@ -85,7 +84,7 @@ class Source:
         return False, None
 
     def visible_names(self) -> list[str]:
-        return [*self.closure, *self.function.__globals__, *dir(builtins)]
+        return [*self._closure(), *self.function.__globals__, *dir(builtins)]
 
     def place(self, node: ast.AST) -> Place:
         line = getattr(node, "lineno", 1)

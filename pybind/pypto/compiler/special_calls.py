@@ -212,8 +212,6 @@ class SpecialCalls(Scratchpad):
         bound = arguments.bind(["a", "dtype"], 2)
         value = self.need_scalar(bound["a"][1], "a number")
         type_ = self.need_dtype(bound["dtype"][1], bound["dtype"][0])
-        if isinstance(value, Value) and (value.type is PRED or not modifiers["rounding"]):
-            return self.convert(value, type_)
         return self.convert(value, type_, modifiers["rounding"])
 
     def call_round(self, function: Instruction, arguments: Arguments) -> Any:

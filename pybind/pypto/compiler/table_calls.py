@@ -181,7 +181,7 @@ class TableCalls(Expressions):
                 return entity.elem
         for operand, node, entity in given:
             if isinstance(entity, Ptr) and operand.type == "":
-                return self._fill_type(function, entity.elem)
+                return entity.elem
         total: Any = None
         for operand, node, entity in given:
             if operand.type != "the insn's type":
@@ -224,9 +224,6 @@ class TableCalls(Expressions):
             if wide.kind == "bits":
                 return types.u64 if wide.bits == 64 else types.u32
         return type_
-
-    def _fill_type(self, function: Instruction, elem: DType) -> DType:
-        return elem
 
     def _operand(self, function: Instruction, operand: Any, entity: Any, type_: Any, node: Any) -> Any:
         saved, self.node = self.node, node
