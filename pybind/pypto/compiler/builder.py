@@ -75,11 +75,12 @@ class Edge:
         self.scope = scope
 
 
-def is_within(loop: Loop | None, outer: Loop) -> bool:
-    while loop is not None:
-        if loop is outer:
+def is_within(inner: Loop | Scope | None, outer: Loop | Scope) -> bool:
+    """True for `outer` itself and the loops (or scopes) inside it."""
+    while inner is not None:
+        if inner is outer:
             return True
-        loop = loop.parent
+        inner = inner.parent
     return False
 
 
@@ -300,9 +301,7 @@ class Builder:
         del self.program.blocks[-2:]
         self.block = before
         scope = edges[0].scope
-        while scope.parent is not None and scope is not edges[1].scope:
-            if _is_ancestor(scope, edges[1].scope):
-                break
+        while scope.parent is not None and not is_within(edges[1].scope, scope):
             scope = scope.parent
         self.scope = scope
         condition = Value(PRED, before.cond, negated=before.negated)
@@ -507,14 +506,6 @@ def same(a: Any, b: Any) -> bool:
         return len(a.items) == len(b.items) and all(map(same, a.items, b.items))
     compare = getattr(a, "same", None)
     return compare(b) if compare is not None else a is b
-
-
-def _is_ancestor(scope: Scope, of: Scope | None) -> bool:
-    while of is not None:
-        if of is scope:
-            return True
-        of = of.parent
-    return False
 
 
 def describe(entity: Any) -> str:
