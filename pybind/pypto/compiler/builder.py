@@ -224,8 +224,11 @@ class Builder:
         target.entries.append(Edge(self.block, self.env, self.scope))
         self.block = None
 
-    def branch(self, condition: Value, when: Block, otherwise: Block) -> None:
-        """Ends the block: `when` where the truth value holds."""
+    def branch(self, condition: Value | Const, when: Block, otherwise: Block) -> None:
+        """Ends the block: `when` where the truth value holds; a jump where it is known."""
+        if isinstance(condition, Const):
+            self.jump(when if condition.value else otherwise)
+            return
         assert self.block is not None
         block = self.block
         block.kind = "branch"

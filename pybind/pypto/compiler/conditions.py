@@ -164,11 +164,7 @@ class Conditions(Arithmetic):
             else:
                 self.condition(node.values[-1], when, otherwise)
         else:
-            value = self.truth(self.scalar(node, "a condition"))
-            if isinstance(value, Const):
-                self.jump(when if value.value else otherwise)
-            else:
-                self.branch(value, when, otherwise)
+            self.branch(self.truth(self.scalar(node, "a condition")), when, otherwise)
         self.node = saved
 
     def eval_IfExp(self, node: ast.IfExp) -> Any:

@@ -387,10 +387,7 @@ class Lowering(Pipelines):
                 up = self.logic("and", self.compare("gt", step, zero), self.compare("lt", index, stop))
                 down = self.logic("and", self.compare("lt", step, zero), self.compare("gt", index, stop))
                 more = self.logic("or", up, down)
-            if isinstance(more, Const):
-                self.jump(again if more.value else leave)
-            else:
-                self.branch(more, again, leave)
+            self.branch(more, again, leave)
 
         def inside() -> None:
             index = self.env[hidden]

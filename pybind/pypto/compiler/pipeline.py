@@ -387,11 +387,7 @@ class Pipelines(Calls):
         self.env[hidden] = start
 
         def test(again: Block, leave: Block) -> None:
-            more = self.compare("lt", self.env[hidden], stop)
-            if isinstance(more, Const):
-                self.jump(again if more.value else leave)
-            else:
-                self.branch(more, again, leave)
+            self.branch(self.compare("lt", self.env[hidden], stop), again, leave)
 
         def body() -> None:
             base = self.env[hidden]
@@ -399,12 +395,8 @@ class Pipelines(Calls):
                 index = index_at(base, slot)
                 if slot > 0:
                     following = Block("round")
-                    condition = self.compare("lt", index, stop)
                     outer = self.scope
-                    if isinstance(condition, Const):
-                        self.jump(following if condition.value else self.targets[-1][1])
-                    else:
-                        self.branch(condition, following, self.targets[-1][1])
+                    self.branch(self.compare("lt", index, stop), following, self.targets[-1][1])
                     if not self.place(following, outer):
                         return
                 ahead = depth - 1
