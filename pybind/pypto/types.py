@@ -71,10 +71,7 @@ class DType:
 
     def round(self, value: float) -> float:
         """The nearest value of this float type, as a Python float."""
-        bits = self.pack(value)
-        if self is bf16:
-            return float(np.uint32(bits << 16).view(np.float32))
-        return float(np.array(bits, f"u{self.size}").view(self.numpy())[()])
+        return self.unpack(self.pack(value))
 
     def numpy(self) -> np.dtype:
         """The numpy type with the same bits; bf16 and f16x2 have none and give unsigned integers."""
@@ -101,6 +98,12 @@ class DType:
         if not low <= number <= high:
             raise OverflowError(f"{number} does not fit {self.name}, which holds {low} to {high}")
         return number & ((1 << self.bits) - 1)
+
+    def unpack(self, bits: int) -> float:
+        """The number of this float type that has the bit pattern."""
+        if self is bf16:
+            return float(np.uint32(bits << 16).view(np.float32))
+        return float(np.array(bits, f"u{self.size}").view(self.numpy())[()])
 
     def __call__(self, value: Any) -> "TypedConstant":
         """A constant of this type (host side); in a kernel the same spelling converts a value."""

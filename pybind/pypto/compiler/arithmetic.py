@@ -10,7 +10,7 @@ import ast
 from typing import Any
 
 from pypto import types
-from pypto.compiler.builder import bounds, is_truth
+from pypto.compiler.builder import bits_of, bounds, is_truth
 from pypto.compiler.conversions import Conversions
 from pypto.compiler.ir import Const, Host, Ptr, Tuple, Value
 from pypto.compiler.operators import HOST_OPERATORS, SYMBOLS
@@ -142,7 +142,7 @@ class Arithmetic(Conversions):
             if factor == 1:
                 return a
             if factor > 0 and factor & (factor - 1) == 0:
-                bits = "b64" if type.bits == 64 else "b32"
+                bits = bits_of(type)
                 return self.ranged(
                     f"shl.{bits}",
                     type,
@@ -205,7 +205,7 @@ class Arithmetic(Conversions):
         elif isinstance(b, Const):
             wrong = self.compare("gt", rest, Const(0, type))
         else:
-            bits = "b64" if type.bits == 64 else "b32"
+            bits = bits_of(type)
             signs = self.compute(f"xor.{bits}", type, [rest, b])
             differ = self.compare("lt", signs, Const(0, type))
             wrong = self.logic("and", self.compare("ne", rest, Const(0, type)), differ)
@@ -228,7 +228,7 @@ class Arithmetic(Conversions):
         return None, None
 
     def _divide_by_power(self, a: Any, divisor: int, type: DType, is_mod: bool) -> Any:
-        bits = "b64" if type.bits == 64 else "b32"
+        bits = bits_of(type)
         if divisor == 1:
             return Const(0, type) if is_mod else a
         if is_mod:
@@ -292,7 +292,7 @@ class Arithmetic(Conversions):
         low = high = None
         if common.is_int:
             low, high = _bit_range(name, bounds(a), bounds(b))
-        bits = "b64" if common.register_class == "d" else "b32"
+        bits = bits_of(common)
         return self.compute(f"{name}.{bits}", common, [a, b], None, low, high)
 
     def _bit_operand(self, value: Any, name: str) -> Any:
@@ -321,13 +321,11 @@ class Arithmetic(Conversions):
             return Const(type_.wrap(HOST_OPERATORS[op](a.value, right.value)), type_)
         if not isinstance(right, Const):
             right = self.convert(right, types.u32)
-        bits = "b64" if type_.bits == 64 else "b32"
+        bits = bits_of(type_)
         low, high = bounds(a)
         if op is ast.LShift:
-            if isinstance(right, Const):
-                return self.arithmetic(ast.Mult, a, Const(1 << right.value, None), type_) if (
-                    right.value < type_.bits - 1
-                ) else self.compute(f"shl.{bits}", type_, [a, right], [type_, types.u32])
+            if isinstance(right, Const) and right.value < type_.bits - 1:
+                return self.arithmetic(ast.Mult, a, Const(1 << right.value), type_)
             return self.compute(f"shl.{bits}", type_, [a, right], [type_, types.u32])
         name = f"shr.{type_.name}" if type_.is_signed else f"shr.{bits}"
         if isinstance(right, Const):
@@ -364,7 +362,7 @@ class Arithmetic(Conversions):
         low = high = None
         if type_.is_int and type_.is_signed:
             low, high = ~value.high, ~value.low
-        bits = "b64" if type_.register_class == "d" else "b32"
+        bits = bits_of(type_)
         return self.compute(f"not.{bits}", type_, [value], None, low, high)
 
     def negate(self, value: Any) -> Any:

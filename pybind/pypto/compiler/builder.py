@@ -324,7 +324,7 @@ class Builder:
         return True
 
     def select(self, condition: Value, a: Any, b: Any, type: DType) -> Value:
-        bits = "b64" if type.register_class == "d" else "b32"
+        bits = bits_of(type)
         low = high = None
         if type.is_int:
             (al, ah), (bl, bh) = bounds(a), bounds(b)
@@ -493,7 +493,17 @@ def copy_op(type: DType) -> str:
     """The MOV that copies a value or constant of the type."""
     if type is PRED or type.is_float:
         return f"mov.{type.name}"
-    return "mov.b64" if type.register_class == "d" else "mov.b32"
+    return f"mov.{bits_of(type)}"
+
+
+def bits_of(type: DType) -> str:
+    """"b32" or "b64": what insns say that take a register of the type as bits."""
+    return "b64" if type.register_class == "d" else "b32"
+
+
+def is_integer(value: Value | Const) -> bool:
+    """True for an integer of any type and Python's; a truth value is none."""
+    return value.type.is_int if value.type is not None else type(value.value) is int
 
 
 def _key(arg: Arg) -> Any:

@@ -7,7 +7,7 @@ import math
 from typing import Any
 
 from pypto import types
-from pypto.compiler.builder import describe, fits, is_scalar
+from pypto.compiler.builder import bits_of, describe, fits, is_scalar
 from pypto.compiler.ir import Const, Ptr, Value
 from pypto.compiler.loops import Loops
 from pypto.types import PRED, DType
@@ -57,8 +57,7 @@ class Conversions(Loops):
                 one = hex(type.pack(1.0))
                 (reg,) = self.pure("sel.b32", "r", [one, "0", value.arg], (value,))
                 return Value(type, reg)
-            bits = "b64" if type.register_class == "d" else "b32"
-            (reg,) = self.pure(f"sel.{bits}", type.register_class, ["1", "0", value.arg], (value,))
+            (reg,) = self.pure(f"sel.{bits_of(type)}", type.register_class, ["1", "0", value.arg], (value,))
             return Value(type, reg, 0, 1)
         if source is type and not rounding:
             return value
@@ -67,13 +66,11 @@ class Conversions(Loops):
         if source.is_int and type.is_int:
             if source.bits < type.bits and type.bits == 32:
                 return Value(type, value.op, value.low, value.high)  # extended by the load
-            if type.low <= value.low and value.high <= type.high or source.bits == type.bits:
-                if source.register_class == type.register_class:
-                    inside = type.low <= value.low and value.high <= type.high
-                    if source.bits == type.bits and source.bits < 32 and not inside:
-                        return self._cvt(value, type, rounding)
-                    low, high = (value.low, value.high) if inside else (None, None)
-                    return Value(type, value.op, low, high)
+            if source.register_class == type.register_class:
+                if type.low <= value.low and value.high <= type.high:
+                    return Value(type, value.op, value.low, value.high)
+                if source.bits == type.bits >= 32:
+                    return Value(type, value.op)
         return self._cvt(value, type, rounding)
 
     def _cvt(self, value: Value, type: DType, rounding: str) -> Value:
@@ -119,12 +116,7 @@ class Conversions(Loops):
                 raise self.error(f"{source.name} and {type.name} differ in size")
             bits = source.pack(value.value)
             if type.is_float:
-                raw = bits.to_bytes(type.size, "little")
-                import numpy as np
-
-                if type is types.bf16:
-                    return Const(float(np.frombuffer(b"\0\0" + raw, np.float32)[0]), type)
-                return Const(float(np.frombuffer(raw, type.numpy())[0]), type)
+                return Const(type.unpack(bits), type)
             return Const(type.wrap(bits) if type.is_int else bits, type)
         if value.type.bits != type.bits or value.type is PRED:
             raise self.error(

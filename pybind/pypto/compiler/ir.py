@@ -18,6 +18,7 @@ from pypto.types import DType, TypedConstant
 
 # What a block has; events beyond those of a kernel's own: the last one is kept for stores of tiles.
 TILE_LIMIT = 16
+SCRATCHPAD_BYTES = 256 * 1024
 EVENT_LIMIT = 8
 WAIT_EVENT = EVENT_LIMIT - 1
 

@@ -12,7 +12,7 @@ import sys
 from typing import Any, Callable
 
 from pypto import types
-from pypto.compiler.builder import Restart, bounds, describe
+from pypto.compiler.builder import Restart, bounds, describe, is_integer
 from pypto.compiler.arguments import Arguments
 from pypto.compiler.ir import Block, Conflict, Const, Host, Program, Tuple, Value
 from pypto.compiler.pipeline import Pipelines
@@ -324,8 +324,7 @@ class Lowering(Pipelines):
         if not 1 <= len(entities) <= 3 or arguments.named:
             raise self.error("range takes one to three integers", "", node)
         for entity, (where, _) in zip(entities, arguments.positional):
-            kind = entity.type.kind if entity.type is not None else type(entity.value).__name__
-            if kind != "int":
+            if not is_integer(entity):
                 raise self.error(
                     f"range takes integers, not {describe(entity)}", "use // instead of /", where
                 )

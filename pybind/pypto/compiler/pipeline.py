@@ -14,13 +14,14 @@ may overwrite what lanes have read.
 from __future__ import annotations
 
 import ast
+import difflib
 from dataclasses import dataclass, field
 from typing import Any
 
 from pypto.compiler.builder import bounds
 from pypto.compiler.arguments import Arguments
 from pypto.compiler.calls import Calls
-from pypto.compiler.ir import EVENT_LIMIT, Block, Const, Event, Host, Ptr, Tuple, Value
+from pypto.compiler.ir import EVENT_LIMIT, SCRATCHPAD_BYTES, Block, Const, Event, Host, Ptr, Tuple, Value
 from pypto.compiler.source import assigned_names
 from pypto.instructions import Instruction
 
@@ -168,9 +169,7 @@ class Pipelines(Calls):
                         continue
                     target = part.args[:1] or [k.value for k in part.keywords if k.arg == "to"]
                     stage.fills |= {n.id for t in target for n in ast.walk(t) if isinstance(n, ast.Name)}
-                stage.stores |= name in ("async_store",) or (
-                    name == "store" and len(part.args) + len(part.keywords) >= 3
-                )
+                stage.stores |= name == "async_store" or _stores_tile(name, part)
                 stage.has_wait |= name == "wait_all"
 
     def _handler(self, call: ast.Call) -> str:
@@ -187,8 +186,6 @@ class Pipelines(Calls):
         for stage in pipe.stages.values():
             for name, where in stage.after:
                 if name not in pipe.stages:
-                    import difflib
-
                     near = difflib.get_close_matches(name, pipe.stages, 1)
                     known = ", ".join(pipe.stages)
                     raise self.error(
@@ -414,8 +411,7 @@ class Pipelines(Calls):
 
         self.loop_over([hidden, *dict.fromkeys(names)], test, body, advance, [])
         self.env.pop(hidden, None)
-        for name in (_INDEX, *(n for s in order for n in s.buffers)):
-            self.env.pop(name, None)
+        self._forget(order)
         self.slot_events = None
         if any(stage.stores for stage in order):
             self.effect("wait_all", [], lane_scoped=False)
@@ -465,25 +461,23 @@ class Pipelines(Calls):
     def _allocate_slots(self, order: list[Stage], depth: int, call: ast.Call) -> list[dict[str, Ptr]]:
         """Every buffer of the stages, once for each iteration in flight."""
         slots: list[dict[str, Ptr]] = [{} for _ in range(depth)]
-        total, parts = self.program.scratch_bytes, []
-        wanted = [(s, n, c) for s in order for n, c in s.buffers.items()]
-        for stage, name, node in wanted:
+        parts = []
+        for name, node in ((n, c) for s in order for n, c in s.buffers.items()):
             for slot in range(depth):
                 self.target_name = f"{name}_{slot}" if depth > 1 else name
-                saved_limit = self.program.scratch_bytes
-                self.program.scratch_bytes = 0
+                before, self.program.scratch_bytes = self.program.scratch_bytes, 0  # one that is too large says so
                 slots[slot][name] = self.evaluate(node)
                 size = self.program.scratch_bytes
-                self.program.scratch_bytes = saved_limit + size
+                self.program.scratch_bytes = before + size
                 self.target_name = ""
                 if slot == 0 and size:
                     parts.append((name, size))
-                total += size
-        limit = 256 * 1024
-        if total > limit:
+        total = self.program.scratch_bytes
+        if total > SCRATCHPAD_BYTES:
             text = " + ".join(f"{name} {size}" for name, size in parts)
             raise self.error(
-                f"depth={depth} needs {total} bytes of scratchpad ({depth} x ({text})); a block has {limit}",
+                f"depth={depth} needs {total} bytes of scratchpad ({depth} x ({text})); "
+                f"a block has {SCRATCHPAD_BYTES}",
                 "a smaller depth, or smaller tiles",
                 call,
             )
@@ -534,9 +528,6 @@ class Pipelines(Calls):
                 return True
         return False
 
-    def memory_name(self, pointer: Ptr) -> Any:
-        return pointer.buffer.name if pointer.buffer and pointer.is_start else self.address(pointer)
-
     def generic(self, function: Instruction, arguments: Arguments) -> Any:
         stage = self.in_stage
         name = function.row.mnemonic if stage is not None else ""
@@ -584,6 +575,11 @@ def _names_event(call: ast.Call) -> bool:
     return len(call.args) + len(call.keywords) in (4, 7) or any(k.arg == "e" for k in call.keywords)
 
 
+def _stores_tile(name: str, call: ast.Call) -> bool:
+    """True for store(p, tile, nbytes)."""
+    return name == "store" and len(call.args) + len(call.keywords) >= 3
+
+
 _BLOCK_CALLS = ("async_load", "async_store", "mma", "fill", "free_local", "alloc_local")
 
 
@@ -593,8 +589,7 @@ def _lanes_touch(stage: Stage, buffers: set[str], handler: Any) -> bool:
     for part in ast.walk(ast.Module(stage.body, [])):
         if isinstance(part, ast.Call):
             name = handler(part)
-            is_tile_store = name == "store" and len(part.args) + len(part.keywords) >= 3
-            if name in _BLOCK_CALLS or is_tile_store:
+            if name in _BLOCK_CALLS or _stores_tile(name, part):
                 for argument in [*part.args, *(k.value for k in part.keywords)]:
                     allowed |= {id(n) for n in ast.walk(argument)}
     for part in ast.walk(ast.Module(stage.body, [])):

@@ -10,7 +10,7 @@ import ast
 from typing import Any
 
 from pypto import types
-from pypto.compiler.builder import describe, is_within
+from pypto.compiler.builder import describe, is_integer, is_within
 from pypto.compiler.conditions import Conditions
 from pypto.compiler.ir import Addr, Const, Ptr, VReg, Value
 from pypto.compiler.operators import SYMBOLS
@@ -32,8 +32,7 @@ class Pointers(Conditions):
         """pointer + sign * count elements."""
         count = self.need_scalar(count, "an integer beside a pointer")
         count = self.numeric(count)
-        kind = count.type.kind if count.type is not None else type(count.value).__name__
-        if kind not in ("int",):
+        if not is_integer(count):
             raise self.error(
                 f"a pointer is moved by an integer, not by {describe(count)}", "use // instead of /"
             )
@@ -117,6 +116,10 @@ class Pointers(Conditions):
         if isinstance(reg, str):  # a scalar parameter cannot be an index
             (reg,) = self.pure("mov.b32", "r", [reg], (index,))
         return Addr(pointer.space, base, reg, scale, offset)
+
+    def memory_name(self, pointer: Ptr) -> Any:
+        """The name of a whole buffer, else the address: for insns that take either."""
+        return pointer.buffer.name if pointer.buffer and pointer.is_start else self.address(pointer)
 
     def _is_moving(self, value: Value) -> bool:
         """True if the value changes in the innermost loop."""

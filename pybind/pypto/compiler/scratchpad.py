@@ -8,7 +8,7 @@ from typing import Any
 
 from pypto import types
 from pypto.compiler.arguments import Arguments
-from pypto.compiler.ir import EVENT_LIMIT, TILE_LIMIT, Buffer, Const, Event, Host, Ptr, Tuple
+from pypto.compiler.ir import EVENT_LIMIT, SCRATCHPAD_BYTES, TILE_LIMIT, Buffer, Const, Event, Host, Ptr, Tuple
 from pypto.compiler.table_calls import TableCalls
 from pypto.instructions import Instruction
 from pypto.types import DType
@@ -17,15 +17,22 @@ from pypto.types import DType
 class Scratchpad(TableCalls):
     def call_shared(self, function: Instruction, arguments: Arguments) -> Any:
         bound = arguments.bind(["n", "dtype"], 1)
-        dtype = self.need_dtype(bound["dtype"][1], bound["dtype"][0]) if "dtype" in bound else types.f32
+        dtype = self._elements_of(bound)
         count = self.static_count(bound["n"], "shared")
         return self.static_buffer("shared", [count], dtype)
 
     def call_tile(self, function: Instruction, arguments: Arguments) -> Any:
         bound = arguments.bind(["rows", "cols", "dtype"], 2)
-        dtype = self.need_dtype(bound["dtype"][1], bound["dtype"][0]) if "dtype" in bound else types.f32
+        dtype = self._elements_of(bound)
         sizes = [self.static_count(bound[name], "tile") for name in ("rows", "cols")]
         return self.static_buffer("tile", sizes, dtype)
+
+    def _elements_of(self, bound: dict[str, tuple[ast.expr, Any]]) -> DType:
+        """The type that `dtype` gives, f32 without."""
+        if "dtype" not in bound:
+            return types.f32
+        node, entity = bound["dtype"]
+        return self.need_dtype(entity, node)
 
     def static_count(self, pair: Any, what: str) -> int:
         node, entity = pair
@@ -51,15 +58,15 @@ class Scratchpad(TableCalls):
         return Ptr("l1", name, dtype, buffer=Buffer(name, "shared memory"))
 
     def check_scratchpad(self) -> None:
-        limit = 256 * 1024
-        if self.program.scratch_bytes > limit:
+        if self.program.scratch_bytes > SCRATCHPAD_BYTES:
             raise self.error(
-                f"the kernel asks for {self.program.scratch_bytes} bytes of scratchpad; a block has {limit}"
+                f"the kernel asks for {self.program.scratch_bytes} bytes of scratchpad; "
+                f"a block has {SCRATCHPAD_BYTES}"
             )
 
     def call_const_array(self, function: Instruction, arguments: Arguments) -> Any:
         bound = arguments.bind(["values", "dtype"], 1)
-        dtype = self.need_dtype(bound["dtype"][1], bound["dtype"][0]) if "dtype" in bound else types.f32
+        dtype = self._elements_of(bound)
         entity = bound["values"][1]
         if isinstance(entity, Host) and hasattr(entity.value, "tolist"):
             entity = Tuple([Const(v) for v in entity.value.ravel().tolist()])
@@ -83,7 +90,7 @@ class Scratchpad(TableCalls):
 
     def call_alloc_local(self, function: Instruction, arguments: Arguments) -> Any:
         bound = arguments.bind(["n", "dtype"], 1)
-        dtype = self.need_dtype(bound["dtype"][1], bound["dtype"][0]) if "dtype" in bound else types.f32
+        dtype = self._elements_of(bound)
         node, entity = bound["n"]
         if self.loop is not None and not self.frees_tiles:
             raise self.error(

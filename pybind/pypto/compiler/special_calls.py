@@ -143,7 +143,7 @@ class SpecialCalls(Scratchpad):
     def start_copy(self, op: str, to: Ptr, source: Ptr, size: Any, event: int) -> None:
         value = self.need_scalar(size[1], "a number of bytes", size[0])
         count = self.count_operand(value, types.u32, f"the size of {op}")
-        sides = [p.buffer.name if p.buffer and p.is_start else self.address(p) for p in (to, source)]
+        sides = [self.memory_name(p) for p in (to, source)]
         self.effect(op, [*sides, count, f"e{event}"], lane_scoped=False)
 
     def call_fma(self, function: Instruction, arguments: Arguments) -> Any:
