@@ -7,7 +7,8 @@ builder.py      blocks, edges and joins under construction
 loops.py        values that loops carry
 conversions.py, arithmetic.py, conditions.py, pointers.py, expressions.py   what expressions become
 arguments.py, table_calls.py, special_calls.py, scratchpad.py, calls.py     what calls become
-pipeline.py     stages, buffers that rotate, events
+stages.py       stages of a pipeline, their order
+pipeline.py     running them: buffers that rotate, events
 combine.py      joins insns that the machine does in one, drops what nobody reads
 regalloc.py     virtual registers -> r, d and p registers
 emit.py         layout of blocks, branches and predicates, text
