@@ -53,12 +53,7 @@ public:
     dbg::SessionOptions session_options;
     session_options.mode =
         options["lockstep"].cast<bool>() ? dbg::RunMode::kLockstep : dbg::RunMode::kTimed;
-    std::string error;
-    const auto checks = sim::parse_checks(options["checks"].cast<std::string>(), error);
-    if (!checks) {
-      throw InputError(error);
-    }
-    session_options.checks = *checks;
+    session_options.checks = read_checks_or_throw(options["checks"].cast<std::string>());
     session_options.history_bytes = options["history_bytes"].cast<uint64_t>();
     if (!options["max_instructions"].is_none()) {
       session_options.max_insns = options["max_instructions"].cast<uint64_t>();
@@ -105,12 +100,6 @@ public:
     }
     return *values;
   }
-  void write_register(const std::string& name, uint64_t block, uint32_t lane, uint64_t bits) {
-    std::string error;
-    if (!session_->write_register(find_register(name), block, lane, bits, error)) {
-      refuse(error);
-    }
-  }
   std::string register_type(const std::string& name, uint32_t pc) const {
     return std::string(isa::name(dbg::register_type(*program_, find_register(name), pc)));
   }
@@ -126,16 +115,6 @@ public:
       refuse(error);
     }
     return {bytes};
-  }
-  void write_memory(const std::string& space,
-                    uint64_t block,
-                    uint64_t address,
-                    const pyb::buffer& from) {
-    const pyb::buffer_info info = from.request();
-    std::string error;
-    if (!session_->write_memory(to_space(space), block, address, readable_bytes(info), error)) {
-      refuse(error);
-    }
   }
   std::pair<pyb::bytes, pyb::bytes> read_l1(uint64_t block, uint64_t offset, uint64_t size) const {
     const dbg::L1Bytes l1 = session_->read_l1(block, offset, size);
@@ -207,13 +186,7 @@ public:
 
   // ------------------------------------------------ reports
 
-  pyb::list findings() const {
-    pyb::list result;
-    for (const sim::Finding& finding : session_->findings()) {
-      result.append(finding_dict(finding, *program_));
-    }
-    return result;
-  }
+  pyb::list findings() const { return findings_list(session_->findings(), *program_); }
   pyb::list timeline() const {
     const sim::Timeline* const timeline = session_->timeline();
     return timeline == nullptr ? pyb::list() : timeline_list(*timeline, *program_);
@@ -450,8 +423,6 @@ void bind_debug(pyb::module_& module) {
       .def("interrupt", &PySession::interrupt)
       .def_readwrite("lanes_shown", &PySession::lanes_shown)
       .def_property_readonly("is_over", [](PySession& self) { return self.session().is_over(); })
-      .def_property_readonly("is_completed",
-                             [](PySession& self) { return self.session().is_finished(); })
       .def_property_readonly("cycle", [](PySession& self) { return self.session().cycle(); })
       .def_property_readonly("position", [](PySession& self) { return self.session().position(); })
       .def_property_readonly("pc",
@@ -474,18 +445,14 @@ void bind_debug(pyb::module_& module) {
            })
       .def_property_readonly("block_lanes",
                              [](PySession& self) { return self.session().launch().image().lanes; })
-      .def_property_readonly("resident_blocks",
-                             [](PySession& self) { return self.session().resident_blocks(); })
       .def_property_readonly("register_counts",
                              [](PySession& self) {
                                return pyb::make_tuple(self.program().reg32_limit(),
                                                       self.program().reg64_limit());
                              })
       .def("read_register", &PySession::read_register)
-      .def("write_register", &PySession::write_register)
       .def("register_type", &PySession::register_type)
       .def("read_memory", &PySession::read_memory)
-      .def("write_memory", &PySession::write_memory)
       .def("read_l1", &PySession::read_l1)
       .def("evaluate", &PySession::evaluate)
       .def("assign", &PySession::assign)

@@ -127,10 +127,7 @@ void bind_machine(pyb::module_& module) {
       .def_readonly("name", &isa::MachineProfile::name)
       .def_readonly("description", &isa::MachineProfile::description)
       .def_readonly("clock_mhz", &isa::MachineProfile::clock_mhz)
-      .def_readonly("cores", &isa::MachineProfile::cores)
-      .def_readonly("blocks_per_core", &isa::MachineProfile::blocks_per_core)
-      .def_property_readonly(
-          "l1_bytes", [](const isa::MachineProfile& profile) { return profile.l1.size_bytes; });
+      .def_readonly("cores", &isa::MachineProfile::cores);
   module.def("machine_names", &isa::shipped_machine_names);
 }
 
@@ -175,20 +172,13 @@ void bind_isa(pyb::module_& module) {
           "size", [](const ProgramHandle& handle) { return handle.program->insns().size(); })
       .def_property_readonly(
           "name", [](const ProgramHandle& handle) { return handle.program->kernel().name; })
-      .def_property_readonly(
-          "files", [](const ProgramHandle& handle) { return handle.program->object().files; })
-      .def("labels",
-           [](const ProgramHandle& handle) {
-             std::vector<std::pair<std::string, uint32_t>> labels;
-             for (const isa::Label& label : handle.program->kernel().labels) {
-               labels.emplace_back(label.name, label.pc);
-             }
-             return labels;
-           })
-      .def("place",
-           [](const ProgramHandle& handle, uint32_t pc) { return handle.program->place(pc); })
-      .def("text",
-           [](const ProgramHandle& handle, uint32_t pc) { return handle.program->text(pc); });
+      .def("labels", [](const ProgramHandle& handle) {
+        std::vector<std::pair<std::string, uint32_t>> labels;
+        for (const isa::Label& label : handle.program->kernel().labels) {
+          labels.emplace_back(label.name, label.pc);
+        }
+        return labels;
+      });
 }
 
 } // namespace pto::py

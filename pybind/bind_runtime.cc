@@ -61,14 +61,10 @@ rt::Device open_device(const std::string& name,
 
 rt::LaunchOptions to_options(const pyb::dict& given) {
   rt::LaunchOptions options;
-  std::string error;
-  const auto checks = sim::parse_checks(given["checks"].cast<std::string>(), error);
-  if (!checks) {
-    throw InputError(error);
-  }
-  options.checks = *checks;
+  options.checks = read_checks_or_throw(given["checks"].cast<std::string>());
   const auto schedule = given["schedule"].cast<std::string>();
   if (!schedule.empty()) {
+    std::string error;
     options.schedule = sim::parse_schedule(schedule, error);
     if (!options.schedule) {
       throw InputError(error);
@@ -129,13 +125,8 @@ void bind_device(pyb::module_& module) {
            [](rt::Device& device) {
              return PyStream{device, device.make_stream()};
            })
-      .def("default_stream",
-           [](rt::Device& device) {
-             return PyStream{device, device.default_stream()};
-           })
       .def("sync", [](rt::Device& device) { waiting(device, [&] { device.sync(); }); })
       .def("interrupt", &rt::Device::interrupt)
-      .def("is_idle", &rt::Device::is_idle)
       .def("wait_idle",
            [](rt::Device& device, double seconds) {
              return waiting(device, [&] { return device.wait_idle(seconds); });
@@ -205,28 +196,10 @@ void bind_launch(pyb::module_& module) {
       .def_property_readonly("cycles", [](const PyResult& self) { return self.result.cycles; })
       .def_property_readonly("microseconds",
                              [](const PyResult& self) { return self.result.microseconds; })
-      .def_property_readonly("is_timed",
-                             [](const PyResult& self) { return self.result.timed.has_value(); })
       .def_property_readonly("warp_instructions",
                              [](const PyResult& self) { return self.result.run.counts.warp_insns; })
-      .def_property_readonly("lane_instructions",
-                             [](const PyResult& self) { return self.result.run.counts.lane_insns; })
       .def("findings",
-           [](const PyResult& self) {
-             pyb::list result;
-             for (const sim::Finding& finding : self.result.findings) {
-               result.append(finding_dict(finding, *self.program));
-             }
-             return result;
-           })
-      .def("prints",
-           [](const PyResult& self) {
-             std::vector<std::string> lines;
-             for (const sim::PrintLine& line : self.result.run.prints) {
-               lines.push_back(line.text);
-             }
-             return lines;
-           })
+           [](const PyResult& self) { return findings_list(self.result.findings, *self.program); })
       .def("timeline",
            [](const PyResult& self) {
              return self.result.timed ? timeline_list(self.result.timed->timeline, *self.program)

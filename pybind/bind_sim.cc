@@ -60,7 +60,36 @@ pyb::dict stall_dict(const sim::StallCycles& stalls) {
   return result;
 }
 
+pyb::dict finding_dict(const sim::Finding& finding, const sim::Program& program) {
+  pyb::dict result;
+  result["kind"] = std::string(name(finding.kind));
+  result["message"] = finding.message;
+  result["hint"] = finding.hint;
+  result["kernel"] = program.kernel().name;
+  result["here"] = site_dict(finding.here, program);
+  result["there"] =
+      finding.there ? pyb::object(site_dict(*finding.there, program)) : pyb::object(pyb::none());
+  result["space"] = finding.has_address ? pyb::object(pyb::str(std::string(name(finding.space))))
+                                        : pyb::object(pyb::none());
+  result["address"] =
+      finding.has_address ? pyb::object(pyb::int_(finding.address)) : pyb::object(pyb::none());
+  result["nbytes"] = finding.size_bytes;
+  result["location"] = finding.location;
+  result["count"] = finding.count;
+  result["text"] = sim::format_finding(finding, program);
+  return result;
+}
+
 } // namespace
+
+sim::CheckSet read_checks_or_throw(const std::string& text) {
+  std::string error;
+  const std::optional<sim::CheckSet> checks = sim::parse_checks(text, error);
+  if (!checks) {
+    throw InputError(error);
+  }
+  return *checks;
+}
 
 pyb::dict fault_dict(const sim::Fault& fault, const sim::Program& program) {
   pyb::dict result;
@@ -82,23 +111,11 @@ pyb::dict fault_dict(const sim::Fault& fault, const sim::Program& program) {
   return result;
 }
 
-pyb::dict finding_dict(const sim::Finding& finding, const sim::Program& program) {
-  pyb::dict result;
-  result["kind"] = std::string(name(finding.kind));
-  result["message"] = finding.message;
-  result["hint"] = finding.hint;
-  result["kernel"] = program.kernel().name;
-  result["here"] = site_dict(finding.here, program);
-  result["there"] =
-      finding.there ? pyb::object(site_dict(*finding.there, program)) : pyb::object(pyb::none());
-  result["space"] = finding.has_address ? pyb::object(pyb::str(std::string(name(finding.space))))
-                                        : pyb::object(pyb::none());
-  result["address"] =
-      finding.has_address ? pyb::object(pyb::int_(finding.address)) : pyb::object(pyb::none());
-  result["nbytes"] = finding.size_bytes;
-  result["location"] = finding.location;
-  result["count"] = finding.count;
-  result["text"] = sim::format_finding(finding, program);
+pyb::list findings_list(const std::vector<sim::Finding>& findings, const sim::Program& program) {
+  pyb::list result;
+  for (const sim::Finding& finding : findings) {
+    result.append(finding_dict(finding, program));
+  }
   return result;
 }
 
@@ -192,25 +209,8 @@ void bind_sim(pyb::module_& module) {
         std::string(stall.name), std::string(stall.meaning), std::string(stall.hint)));
   }
   module.attr("stall_reasons") = stalls;
-  // "mem,race" -> themselves; a text that names no check is an InputError.
-  module.def("check_names", [](const std::string& text) {
-    std::string error;
-    const std::optional<sim::CheckSet> set = sim::parse_checks(text, error);
-    if (!set) {
-      throw InputError(error);
-    }
-    std::vector<std::string> names;
-    for (const sim::CheckKind kind : {sim::CheckKind::kMem,
-                                      sim::CheckKind::kInit,
-                                      sim::CheckKind::kRace,
-                                      sim::CheckKind::kSync,
-                                      sim::CheckKind::kNan}) {
-      if (set->contains(kind)) {
-        names.emplace_back(name(kind));
-      }
-    }
-    return names;
-  });
+  module.def("check_names",
+             [](const std::string& text) { static_cast<void>(read_checks_or_throw(text)); });
 }
 
 } // namespace pto::py

@@ -9,6 +9,7 @@
 
 #include "isa/object.h"
 #include "runtime/device.h"
+#include "simulator/checks/checks.h"
 #include "simulator/checks/finding.h"
 #include "simulator/program.h"
 #include "simulator/timing/timeline.h"
@@ -25,6 +26,7 @@
 #include <string>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 namespace pto::py {
 
@@ -54,12 +56,15 @@ class DebugError : public Error {
 public:
   using Error::Error;
 };
+/// "mem,race" or "all"; InputError for a text that names no check.
+[[nodiscard]] sim::CheckSet read_checks_or_throw(const std::string& text);
 [[nodiscard]] isa::Object read_object_or_throw(std::string_view bytes);
 
 /// What pypto.errors.KernelError carries of a fault.
 [[nodiscard]] pybind11::dict fault_dict(const sim::Fault& fault, const sim::Program& program);
-/// What pypto.debug's Finding is made of.
-[[nodiscard]] pybind11::dict finding_dict(const sim::Finding& finding, const sim::Program& program);
+/// What pypto.debug's Findings are made of.
+[[nodiscard]] pybind11::list findings_list(const std::vector<sim::Finding>& findings,
+                                           const sim::Program& program);
 /// Tuples in the order of the fields of pypto.timeline.TimelineEntry.
 [[nodiscard]] pybind11::list timeline_list(const sim::Timeline& timeline,
                                            const sim::Program& program);
