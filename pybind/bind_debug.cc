@@ -195,14 +195,20 @@ public:
     const std::optional<sim::TimedResult> timed = session_->timed_result();
     return timed ? counters_dict(*timed, *program_) : pyb::dict();
   }
-  /// "html", "trace", "json", "stalls", "bubbles", "timeline", "counters", "csv"
-  std::string report(const std::string& kind, const std::vector<std::string>& stages) const {
+  /// Texts of one report: "html", "trace", "stalls", "counters".
+  std::vector<std::string> reports(const std::vector<std::string>& kinds,
+                                   const std::vector<std::string>& stages) const {
     const sim::TimingReport report = timing_report(stages);
-    const auto* const found = std::find_if(std::begin(kReports),
-                                           std::end(kReports),
-                                           [&](const ReportKind& row) { return row.name == kind; });
-    PTO_CHECK(found != std::end(kReports));
-    return found->make(report);
+    std::vector<std::string> texts;
+    for (const std::string& kind : kinds) {
+      const auto* const found =
+          std::find_if(std::begin(kReports), std::end(kReports), [&](const ReportKind& row) {
+            return row.name == kind;
+          });
+      PTO_CHECK(found != std::end(kReports));
+      texts.push_back(found->make(report));
+    }
+    return texts;
   }
   pyb::list bubbles() const {
     pyb::list result;
@@ -257,12 +263,8 @@ private:
   static constexpr ReportKind kReports[] = {
       {"html", [](const sim::TimingReport& report) { return sim::html_report(report); }},
       {"trace", [](const sim::TimingReport& report) { return sim::trace_json(report); }},
-      {"json", [](const sim::TimingReport& report) { return sim::run_json(report); }},
       {"stalls", [](const sim::TimingReport& report) { return sim::stalls_text(report); }},
-      {"bubbles", [](const sim::TimingReport& report) { return sim::bubbles_text(report); }},
-      {"timeline", [](const sim::TimingReport& report) { return sim::timeline_text(report); }},
       {"counters", [](const sim::TimingReport& report) { return sim::counters_text(report); }},
-      {"csv", [](const sim::TimingReport& report) { return sim::timeline_csv(report); }},
   };
 
   sim::TimingReport timing_report(const std::vector<std::string>& stages) const {
@@ -470,7 +472,7 @@ void bind_debug(pyb::module_& module) {
                                return timeline == nullptr ? 0 : timeline->dropped();
                              })
       .def("counters", &PySession::counters)
-      .def("report", &PySession::report)
+      .def("reports", &PySession::reports)
       .def("bubbles", &PySession::bubbles)
       .def("warps", &PySession::warps)
       .def("prints", [](PySession& self) {

@@ -4,24 +4,20 @@ from __future__ import annotations
 
 import html
 import os
-from collections.abc import Callable
 from dataclasses import dataclass
 
 
 class Report:
     """A report. In a notebook it shows itself; `save` writes the page; `str()` is the text form."""
 
-    def __init__(self, make_html: Callable[[], str], text: str) -> None:
-        self._make_html = make_html
-        self._html: str | None = None
+    def __init__(self, page: str, text: str) -> None:
+        self._page = page
         self._text = text
 
     @property
     def html(self) -> str:
         """The page: complete, without other files or the network."""
-        if self._html is None:
-            self._html = self._make_html()
-        return self._html
+        return self._page
 
     def save(self, path: "str | os.PathLike[str]") -> None:
         """Writes the page."""

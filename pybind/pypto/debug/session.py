@@ -333,7 +333,8 @@ class Session:
     def stalls(self) -> Stalls:
         """Cycles that warps have waited, by reason. `print` it for the table with lines."""
         with self._use():
-            return Stalls(self._impl.counters().get("stalls", {}), self._text("stalls"))
+            (text,) = self._texts("stalls")
+            return Stalls(self._impl.counters().get("stalls", {}), text)
 
     def bubbles(self) -> list[Bubble]:
         """Stretches in which a unit had nothing to do, longest first: cause and what to do."""
@@ -343,8 +344,8 @@ class Session:
     def report(self, path: "str | os.PathLike[str] | None" = None) -> Report:
         """The report of the run so far; in a notebook it shows itself. `path`: writes the page too."""
         with self._use():
-            page = self._text("html")
-            report = Report(lambda: page, self._text("counters") + self._text("stalls"))
+            page, counters, stalls = self._texts("html", "counters", "stalls")
+        report = Report(page, counters + stalls)
         if path is not None:
             report.save(path)
         return report
@@ -352,15 +353,16 @@ class Session:
     def trace(self, path: "str | os.PathLike[str]") -> None:
         """Writes a trace for Perfetto (ui.perfetto.dev) or chrome://tracing."""
         with self._use():
-            text = self._text("trace")
+            (text,) = self._texts("trace")
         with open(path, "w", encoding="utf-8") as file:
             file.write(text)
 
     # ------------------------------------------------ inside
 
-    def _text(self, kind: str) -> str:
-        stages = [stage for stage in map(self._stage_of, range(self._program.size))]
-        return self._impl.report(kind, stages if any(stages) else [])
+    def _texts(self, *kinds: str) -> list[str]:
+        """Forms of one report of the run so far."""
+        stages = [self._stage_of(pc) for pc in range(self._program.size)]
+        return self._impl.reports(kinds, stages if any(stages) else [])
 
     @contextmanager
     def _use(self) -> Iterator[None]:
