@@ -133,6 +133,19 @@ class Generator:
         name, kinds, _ = self.r.choice(fitting)
         return f"{name}({', '.join(self.expr(k, min(depth, 1)) for k in kinds)})"
 
+    def either(self, kind: str, depth: int) -> str:
+        return f"({self.expr(kind, depth)} if {self.expr('bool', depth)} else {self.expr(kind, depth)})"
+
+    def minmax(self, kind: str, depth: int) -> str:
+        return f"{self.r.choice(['min', 'max'])}({self.expr(kind, depth)}, {self.expr(kind, depth)})"
+
+    def divide(self, kind: str, depth: int, divisors: list[int]) -> str:
+        if self.r.random() < 0.6:
+            divisor = str(self.r.choice(divisors))
+        else:
+            divisor = f"({self.expr(kind, depth)} | 1)"
+        return f"({self.expr(kind, depth)} {self.r.choice(['//', '%'])} {divisor})"
+
     def expr_s32(self, depth: int) -> str:
         r, e = self.r, self.expr
         choice = r.randint(0, 15)
@@ -156,9 +169,9 @@ class Generator:
             count = str(r.randint(0, 31)) if r.random() < 0.6 else f"({e('s32', depth)} & 31)"
             return f"({e('s32', depth)} {op} {count})"
         if choice == 9:
-            return f"{r.choice(['min', 'max'])}({e('s32', depth)}, {e('s32', depth)})"
+            return self.minmax("s32", depth)
         if choice == 10:
-            return f"({e('s32', depth)} if {e('bool', depth)} else {e('s32', depth)})"
+            return self.either("s32", depth)
         if choice == 11:
             return r.choice([f"(-{e('s32', depth)})", f"(~{e('s32', depth)})", f"abs({e('s32', depth)})"])
         if choice == 12:
@@ -187,15 +200,14 @@ class Generator:
             right = self.constant("u32") if r.random() < 0.3 else e("u32", depth)
             return f"({e('u32', depth)} {op} {right})"
         if choice == 4:
-            divisor = str(r.choice([1, 2, 3, 16, 1000])) if r.random() < 0.6 else f"({e('u32', depth)} | 1)"
-            return f"({e('u32', depth)} {r.choice(['//', '%'])} {divisor})"
+            return self.divide("u32", depth, [1, 2, 3, 16, 1000])
         if choice == 5:
             return f"({e('u32', depth)} {r.choice(['<<', '>>'])} {r.randint(0, 31)})"
         if choice == 6:
             return f"pto.u32({e(r.choice(['s32', 'f32', 's64']), depth)})"
         if choice == 7:
-            return f"{r.choice(['min', 'max'])}({e('u32', depth)}, {e('u32', depth)})"
-        return f"({e('u32', depth)} if {e('bool', depth)} else {e('u32', depth)})"
+            return self.minmax("u32", depth)
+        return self.either("u32", depth)
 
     def expr_s64(self, depth: int) -> str:
         r, e = self.r, self.expr
@@ -204,15 +216,14 @@ class Generator:
             other = e(r.choice(["s64", "s32", "u32"]), depth)
             return f"({e('s64', depth)} {r.choice(['+', '-', '*'])} {other})"
         if choice == 3:
-            divisor = str(r.choice([1, 2, 3, 8, 1000, -5])) if r.random() < 0.6 else f"({e('s64', depth)} | 1)"
-            return f"({e('s64', depth)} {r.choice(['//', '%'])} {divisor})"
+            return self.divide("s64", depth, [1, 2, 3, 8, 1000, -5])
         if choice == 4:
             return f"({e('s64', depth)} {r.choice(['<<', '>>'])} {r.randint(0, 63)})"
         if choice == 5:
             return f"pto.s64({e(r.choice(['s32', 'u32', 'f32']), depth)})"
         if choice == 6:
             return f"({e('s64', depth)} {r.choice(['&', '|', '^'])} {e('s64', depth)})"
-        return f"({e('s64', depth)} if {e('bool', depth)} else {e('s64', depth)})"
+        return self.either("s64", depth)
 
     def expr_u64(self, depth: int) -> str:
         r, e = self.r, self.expr
@@ -220,13 +231,12 @@ class Generator:
         if choice <= 1:
             return f"({e('u64', depth)} {r.choice(['+', '-', '*'])} {e(r.choice(['u64', 'u32']), depth)})"
         if choice == 2:
-            divisor = str(r.choice([1, 3, 8, 10**10])) if r.random() < 0.6 else f"({e('u64', depth)} | 1)"
-            return f"({e('u64', depth)} {r.choice(['//', '%'])} {divisor})"
+            return self.divide("u64", depth, [1, 3, 8, 10**10])
         if choice == 3:
             return f"pto.u64({e(r.choice(['s32', 'u32', 's64', 'f32']), depth)})"
         if choice == 4:
             return f"({e('u64', depth)} {r.choice(['&', '|', '^', '>>'])} {r.randint(0, 63)})"
-        return f"({e('u64', depth)} if {e('bool', depth)} else {e('u64', depth)})"
+        return self.either("u64", depth)
 
     def expr_f16(self, depth: int) -> str:
         r, e = self.r, self.expr
@@ -237,10 +247,10 @@ class Generator:
         if choice == 3:
             return f"pto.f16({e(r.choice(['s32', 'f32', 'u32']), depth)})"
         if choice == 4:
-            return f"{r.choice(['min', 'max'])}({e('f16', depth)}, {e('f16', depth)})"
+            return self.minmax("f16", depth)
         if choice == 5:
             return r.choice([f"(-{e('f16', depth)})", f"abs({e('f16', depth)})"])
-        return f"({e('f16', depth)} if {e('bool', depth)} else {e('f16', depth)})"
+        return self.either("f16", depth)
 
     def expr_f32(self, depth: int) -> str:
         r, e = self.r, self.expr
@@ -258,9 +268,9 @@ class Generator:
         if choice == 7:
             return f"({e('f32', depth)} {r.choice(['//', '%'])} {e('f32', depth)})"
         if choice == 8:
-            return f"{r.choice(['min', 'max'])}({e('f32', depth)}, {e('f32', depth)})"
+            return self.minmax("f32", depth)
         if choice == 9:
-            return f"({e('f32', depth)} if {e('bool', depth)} else {e('f32', depth)})"
+            return self.either("f32", depth)
         if choice == 10:
             return f"pto.fma({e('f32', depth)}, {e('f32', depth)}, {e('f32', depth)})"
         if choice == 11:
@@ -288,7 +298,7 @@ class Generator:
             return f"({e('bool', depth)} {r.choice(['and', 'or'])} {e('bool', depth)})"
         if choice == 7:
             return f"(not {e('bool', depth)})"
-        return f"({e('bool', depth)} if {e('bool', depth)} else {e('bool', depth)})"
+        return self.either("bool", depth)
 
     # ------------------------------------------------------------ statements
 
