@@ -122,10 +122,8 @@ def launch(
     does not fit the machine, FreedTensorError, WrongDeviceError. A kernel that fails raises KernelError
     where the host next waits for it: `sync()`, `Launch.wait()`, a copy of one of its tensors.
     """
-    args = _as_args(args)
-    compiled = _compile(kernel, args)
-    bound = compiled.bind(args)
-    device = _device_of(bound, stream)
+    compiled, bound = bind(kernel, args)
+    device = device_of(bound, stream)
     program = program_of(compiled)
     ticket = device._impl.launch(
         program,
@@ -166,21 +164,20 @@ def raw_arguments(bound: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
     return [(item[1]._buffer, 0) if item[0] == "tensor" else (item[1], item[2]) for item in bound]
 
 
-def _as_args(args: Any) -> tuple[Any, ...]:
+def bind(kernel: Any, args: Any) -> tuple[Any, list[tuple[Any, ...]]]:
+    """The kernel compiled for the arguments, and what a launch needs of each of them."""
     if not isinstance(args, (tuple, list)):
         raise TypeError(f"args is {type(args).__name__}; expected a tuple of the kernel's arguments")
-    return tuple(args)
-
-
-def _compile(kernel: Any, args: tuple[Any, ...]) -> Any:
     if not hasattr(kernel, "compile") or isinstance(kernel, type):
         name = getattr(kernel, "__name__", type(kernel).__name__)
         hint = "; decorate the function with @pypto.kernel" if callable(kernel) else ""
         raise TypeError(f"{name} is no kernel: expected a @pypto.kernel function or load_kernel()'s result{hint}")
-    return kernel.compile(args)
+    compiled = kernel.compile(tuple(args))
+    return compiled, compiled.bind(tuple(args))
 
 
-def _device_of(bound: list[tuple[Any, ...]], stream: Stream | None) -> Device:
+def device_of(bound: list[tuple[Any, ...]], stream: Stream | None) -> Device:
+    """The device of the tensors and the stream; the current one without any."""
     device = None if stream is None else stream.device
     for item in bound:
         if item[0] != "tensor":

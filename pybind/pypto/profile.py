@@ -17,7 +17,7 @@ import numpy as np
 from pypto import _pypto
 from pypto.device import Device, open_device
 from pypto.errors import DeviceUnavailableError
-from pypto.launch import DEFAULT_BLOCK, DEFAULT_GRID, Dim, _as_args, _compile, as_dim, launch
+from pypto.launch import DEFAULT_BLOCK, DEFAULT_GRID, Dim, as_dim, bind, launch
 from pypto.machine import Machine
 from pypto.programs import program_of
 from pypto.tensor import Tensor
@@ -218,9 +218,7 @@ def profile_on_npu(
     Raises DeviceUnavailableError, which lists what was looked for, if there is no such device, and what
     `launch` raises.
     """
-    args = _as_args(args)
-    compiled = _compile(kernel, args)
-    bound = compiled.bind(args)
+    compiled, bound = bind(kernel, args)
     name = device.name if isinstance(device, Device) else str(device)
     if runs < 1:
         raise ValueError(f"runs is {runs}; expected 1 at least")

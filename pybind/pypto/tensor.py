@@ -10,7 +10,7 @@ import numpy as np
 from pypto.device import Device, current_device
 from pypto.errors import CopySizeError
 from pypto.place import caller
-from pypto.types import DType, f32, from_numpy_dtype
+from pypto.types import DType, f32, from_numpy_dtype, to_numpy_dtype
 
 Array = Any
 """numpy arrays, anything with the buffer protocol (bytes, array.array, memoryview) or DLPack."""
@@ -58,10 +58,7 @@ class Tensor:
 
         Raises TypeError for types that PTO lacks (float64: use `array.astype(np.float32)`).
         """
-        source = as_array(array)
-        if source.dtype == np.bool_:
-            source = source.view(np.uint8)
-        dtype = from_numpy_dtype(source.dtype)
+        source, dtype = _typed_array(array)
         tensor = cls(source.nbytes, dtype, shape=source.shape, name=name, device=device)
         tensor._buffer.write(_bytes_of(np.ascontiguousarray(source)), 0)
         return tensor
@@ -108,11 +105,7 @@ class Tensor:
         comes as uint16, the bits. shape: default its own where the type is, else one dimension.
         Raises ValueError if the bytes do not make whole elements or not that shape.
         """
-        wanted = self._dtype or f32
-        if dtype is not None and not isinstance(dtype, DType):
-            host = np.dtype(dtype)
-        else:
-            host = (wanted if dtype is None else dtype).numpy()
+        host = to_numpy_dtype(dtype if dtype is not None else self._dtype or f32)
         if self.nbytes % host.itemsize != 0:
             raise ValueError(f"{self.nbytes} bytes are no whole number of {host} ({host.itemsize} bytes each)")
         count = self.nbytes // host.itemsize
@@ -194,11 +187,8 @@ def memcpy_h2d(dst: Tensor, array: Array, *, offset: int = 0, nbytes: int | None
     Raises CopySizeError, TypeError for types that PTO lacks, FreedTensorError.
     """
     _need_tensor("memcpy_h2d", "dst", dst)
-    source = as_array(array)
-    if source.dtype == np.bool_:
-        source = source.view(np.uint8)
-    dtype = from_numpy_dtype(source.dtype)
-    _check_size("memcpy_h2d", dst, source, offset, nbytes, "the array has")
+    source, dtype = _typed_array(array)
+    _check_size("memcpy_h2d", dst, source, offset, nbytes)
     data = np.ascontiguousarray(source)
     if nbytes is not None:
         data = _bytes_of(data)[:nbytes]
@@ -217,7 +207,7 @@ def memcpy_d2h(array: Array, src: Tensor, *, offset: int = 0, nbytes: int | None
     target = as_array(array)
     if not target.flags.writeable:
         raise TypeError(f"memcpy_d2h(): the array ({_described(array)}) is read-only")
-    _check_size("memcpy_d2h", src, target, offset, nbytes, "the array has")
+    _check_size("memcpy_d2h", src, target, offset, nbytes)
     wanted = target.nbytes if nbytes is None else nbytes
     if target.flags.c_contiguous:
         src._read(_bytes_of(target)[:wanted], offset)
@@ -247,14 +237,20 @@ def as_array(array: Array) -> np.ndarray:
     )
 
 
+def _typed_array(array: Array) -> tuple[np.ndarray, DType]:
+    """An array to copy from, and its type; truth values as u8. TypeError for types that PTO lacks."""
+    source = as_array(array)
+    if source.dtype == np.bool_:
+        source = source.view(np.uint8)
+    return source, from_numpy_dtype(source.dtype)
+
+
 def _bytes_of(array: np.ndarray) -> np.ndarray:
     """A C-contiguous array's bytes, without a copy."""
     return array.reshape(-1).view(np.uint8) if array.size else np.empty(0, np.uint8)
 
 
-def _check_size(
-    action: str, tensor: Tensor, array: np.ndarray, offset: int, nbytes: int | None, has: str
-) -> None:
+def _check_size(action: str, tensor: Tensor, array: np.ndarray, offset: int, nbytes: int | None) -> None:
     if offset < 0 or (nbytes is not None and nbytes < 0):
         raise ValueError(f"{action}(): offset {offset} and nbytes {nbytes} must not be negative")
     wanted = tensor.nbytes - offset if nbytes is None else nbytes
@@ -266,7 +262,7 @@ def _check_size(
         if array.nbytes == 2 * wanted and array.dtype == np.float64:
             hint = "; its type is float64, PTO's floats have 32 bits: use .astype(np.float32)"
         error = CopySizeError(
-            f"{action}(): {has} {array.nbytes} bytes ({_described(array)}), tensor {tensor.name} "
+            f"{action}(): the array has {array.nbytes} bytes ({_described(array)}), tensor {tensor.name} "
             f"{wanted}: sizes must be equal, or give offset= and nbytes={hint}"
         )
         error.tensor_nbytes, error.offset, error.copy_nbytes = tensor.nbytes, offset, array.nbytes

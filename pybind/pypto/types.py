@@ -211,6 +211,11 @@ def from_numpy_dtype(dtype: Any) -> DType:
     return found
 
 
+def to_numpy_dtype(dtype: Any) -> np.dtype:
+    """The numpy type with the bits of a DType; numpy's own as they are."""
+    return dtype.numpy() if isinstance(dtype, DType) else np.dtype(dtype)
+
+
 def promote(a: DType, b: DType) -> DType | None:
     """The type in which `a op b` is computed; None where mixing needs an explicit conversion.
 

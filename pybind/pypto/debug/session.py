@@ -17,11 +17,11 @@ from pypto import _pypto
 from pypto.debug.report import Bubble, Report, Stalls
 from pypto.errors import DebugError
 from pypto.findings import Finding, make_findings
-from pypto.launch import Dim, _as_args, _compile, _device_of, as_dim, raw_arguments
+from pypto.launch import Dim, as_dim, bind, device_of, raw_arguments
 from pypto.machine import Machine
 from pypto.programs import program_of
 from pypto.timeline import Timeline, make_timeline, stage_finder
-from pypto.types import ALL, DType, f32
+from pypto.types import ALL, DType, f32, to_numpy_dtype
 
 _PREDICATES = 8
 
@@ -107,10 +107,8 @@ class Session:
     ) -> None:
         if schedule not in (None, "", "timed", "lockstep"):
             raise DebugError(f'schedule is {schedule!r}; the debugger has "timed" (the default) and "lockstep"')
-        args = _as_args(args)
-        compiled = _compile(kernel, args)
-        bound = compiled.bind(args)
-        self.device = _device_of(bound, None)
+        compiled, bound = bind(kernel, args)
+        self.device = device_of(bound, None)
         self.kernel: str = compiled.name
         self.verbose = verbose
         self._program = program_of(compiled)
@@ -271,7 +269,7 @@ class Session:
         """What the kernel sees in a tensor now, as `Tensor.numpy` gives it."""
         with self._use():
             raw = self._impl.read_memory("hbm", 0, tensor.address, tensor.nbytes)
-            host = _numpy_dtype(dtype if dtype is not None else tensor.dtype or f32)
+            host = to_numpy_dtype(dtype if dtype is not None else tensor.dtype or f32)
             array = np.frombuffer(raw, host).copy()
             return array.reshape(tensor.shape) if array.size == math.prod(tensor.shape) else array
 
@@ -283,7 +281,7 @@ class Session:
         Scratchpad first, then the data cache with the lines that it holds; 0 where nothing is held (see
         `l1_held`). dtype: numpy or PTO type; `bytes` gives raw bytes as uint8. block: default the focused.
         """
-        host = np.dtype(np.uint8) if dtype is bytes else _numpy_dtype(dtype)
+        host = np.dtype(np.uint8) if dtype is bytes else to_numpy_dtype(dtype)
         if start < 0 or count < 0:
             raise DebugError(f"start {start} and count {count} must not be negative")
         with self._use():
@@ -428,10 +426,6 @@ def _as_count(count: Any) -> int:
     if number < 0:
         raise ValueError(f"expected a number from 0, not {number}")
     return number
-
-
-def _numpy_dtype(dtype: Any) -> np.dtype:
-    return dtype.numpy() if isinstance(dtype, DType) else np.dtype(dtype)
 
 
 def _typed(bits: np.ndarray, kind: str) -> np.ndarray:
