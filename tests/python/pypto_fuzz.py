@@ -11,15 +11,14 @@ is Python's own there, so that nothing of the compiler judges itself.
 from __future__ import annotations
 
 import argparse
-import linecache
 import sys
-import types as python_types
 
 import numpy as np
 
 import pypto
 from pypto_fuzz_generator import WIDTH, Generator
 from pypto_fuzz_reference import LANES, reference
+from pypto_ptosim import compiled, define
 
 
 def inputs(seed: int) -> list:
@@ -43,13 +42,6 @@ def inputs(seed: int) -> list:
         int(r.integers(-5, 50)),
         float(np.float32(r.standard_normal())),
     ]
-
-
-def define(text: str, name: str, scope: dict):
-    """Runs the definitions of the text; the kernel object (or plain function)."""
-    linecache.cache[name] = (len(text), None, text.splitlines(True), name)
-    exec(compile(text, name, "exec"), scope)
-    return scope["fuzzed"]
 
 
 def run_simulated(kernel, values: list, seed: int) -> list:
@@ -81,7 +73,7 @@ def check(seed: int) -> str:
         expected = reference(text, values)
     except ZeroDivisionError:
         return ""
-    kernel = define(text, f"<fuzz {seed}>", {"pto": pypto})
+    kernel = define(text, f"<fuzz {seed}>", {"pto": pypto})["fuzzed"]
     got = run_simulated(kernel, values, seed)
     for name, a, b in zip(NAMES, expected, got):
         same = (a == b) | ((a != a) & (b != b))
@@ -104,8 +96,8 @@ def main() -> int:
     if options.show is not None:
         text = Generator(options.show).text()
         print(text)
-        kernel = define(text, f"<fuzz {options.show}>", {"pto": pypto})
-        print(kernel.compile(tuple(_stand_in(v) for v in inputs(options.show))).asm)
+        kernel = define(text, f"<fuzz {options.show}>", {"pto": pypto})["fuzzed"]
+        print(compiled(kernel, inputs(options.show)).asm)
         print(check(options.show) or "agrees")
         return 0
     bad = 0
@@ -124,12 +116,6 @@ def main() -> int:
                 return 1
     print(f"{options.count} programs, {bad} disagree")
     return 1 if bad else 0
-
-
-def _stand_in(value):
-    if not isinstance(value, np.ndarray):
-        return value
-    return python_types.SimpleNamespace(_pto_is_tensor_=True, dtype=value.dtype)
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import linecache
 import os
 import pathlib
 import subprocess
@@ -23,6 +24,18 @@ class Array:
     def __init__(self, values: np.ndarray) -> None:
         self.values = np.ascontiguousarray(values)
         self.dtype = self.values.dtype
+
+
+def define(text: str, file: str, scope: dict) -> dict:
+    """Runs a text with kernels in a scope; their source is where inspect finds it."""
+    linecache.cache[file] = (len(text), None, text.splitlines(True), file)
+    exec(compile(text, file, "exec"), scope)
+    return scope
+
+
+def compiled(kernel, values):
+    """A pypto kernel for arguments; arrays stand for tensors."""
+    return kernel.compile(tuple(Array(v) if isinstance(v, np.ndarray) else v for v in values))
 
 
 def run_text(text, name, params, values, grid=1, block=32, options=()):
@@ -60,9 +73,9 @@ def shape(size) -> str:
 
 def run(kernel, values, grid=1, block=32, options=()):
     """Compiles and runs a pypto kernel; arrays among `values` are updated in place."""
-    compiled = kernel.compile(tuple(Array(v) if isinstance(v, np.ndarray) else v for v in values))
-    names = [param.name for param in compiled.params]
+    code = compiled(kernel, values)
+    names = [param.name for param in code.params]
     plain = [int(v) if isinstance(v, bool) else v for v in values]
     plain = [v.item() if isinstance(v, np.generic) else v for v in plain]
     plain = [getattr(v, "value", v) for v in plain]
-    return run_text(compiled.text, compiled.name, names, plain, grid, block, options)
+    return run_text(code.text, code.name, names, plain, grid, block, options)

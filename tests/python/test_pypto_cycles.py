@@ -96,5 +96,4 @@ def test_within_a_fifth_of_hand_written(case):
                 assert np.allclose(a.view(b.dtype), b, rtol=tolerance, atol=tolerance), kernel_name
         ratio = got["cycles"] / expected["cycles"]
         print(f"{kernel_name:18} {profile:10} hand {expected['cycles']:6} python {got['cycles']:6} {ratio:6.3f}")
-        assert ratio <= 1.2, kernel.compile(tuple(
-            ptosim.Array(v) if isinstance(v, np.ndarray) else v for v in values)).asm  # fmt: skip
+        assert ratio <= 1.2, ptosim.compiled(kernel, values).asm

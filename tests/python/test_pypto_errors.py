@@ -7,12 +7,12 @@ x f32) and the message it gives. `python3 test_pypto_errors.py` rewrites the mes
 
 from __future__ import annotations
 
-import linecache
 import pathlib
 import textwrap
 
 import numpy as np
 import pypto as pto
+import pypto_ptosim as ptosim
 import pytest
 
 FILE = pathlib.Path(__file__).with_name("pypto_errors.txt")
@@ -42,10 +42,8 @@ def message_of(body: str) -> str:
     """What compiling the kernel says."""
     before, _, body = body.rpartition("---\n")
     text = before + HEAD + textwrap.indent(body, "    ")
-    linecache.cache["k.py"] = (len(text), None, text.splitlines(True), "k.py")
-    scope = dict(SCOPE)
     try:
-        exec(compile(text, "k.py", "exec"), scope)
+        scope = ptosim.define(text, "k.py", dict(SCOPE))
         scope["k"].compile((Tensor(), Tensor(), Tensor(), 5, 1.5)).object
     except pto.CompileError as error:
         return str(error) + "\n"

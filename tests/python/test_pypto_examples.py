@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import importlib.util
-import linecache
 import os
 import re
 import subprocess
@@ -12,7 +11,7 @@ import sys
 
 import pypto
 import pytest
-from pypto_ptosim import ROOT
+from pypto_ptosim import ROOT, define
 
 EXAMPLES = sorted((ROOT / "examples" / "python").glob("*.py"))
 PAGES = [ROOT / "docs" / "kernel-language.md"]
@@ -37,10 +36,7 @@ def blocks():
 
 @pytest.mark.parametrize("text", blocks())
 def test_kernels_of_the_pages_compile(text):
-    name = f"<page {abs(hash(text))}>"
-    linecache.cache[name] = (len(text), None, text.splitlines(True), name)
-    scope: dict = {}
-    exec(compile(text, name, "exec"), scope)
+    scope = define(text, f"<page {abs(hash(text))}>", {})
     kernels = [value for value in scope.values() if isinstance(value, pypto.Kernel)]
     assert kernels
     for kernel in kernels:
@@ -51,11 +47,7 @@ def test_the_listing_of_the_page_is_what_the_compiler_prints():
     page = PAGES[0].read_text()
     shown = re.search(r"^```\n(\.kernel saxpy.*?)^```$", page, re.M | re.S)[1]
     text = re.search(r"^```python\n(.*?)^```$", page, re.M | re.S)[1]
-    name = "<page saxpy>"
-    linecache.cache[name] = (len(text), None, text.splitlines(True), name)
-    scope: dict = {}
-    exec(compile(text, name, "exec"), scope)
-    kernel = scope["saxpy"]
+    kernel = define(text, "<page saxpy>", {})["saxpy"]
     listing = kernel.compile_types(pypto.ptr(), pypto.ptr(), pypto.f32, pypto.s32).asm
     numbers = re.compile(r"// \d+: ")
     assert numbers.sub("// ", listing.split("\n", 1)[1]) == numbers.sub("// ", shown)

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import inspect
 import keyword
-import linecache
 import math
 import warnings
 
@@ -29,7 +28,7 @@ def out(dtype=np.int32, count=LANES):
 
 
 def compiled(kernel, *values):
-    return kernel.compile(tuple(ptosim.Array(v) if isinstance(v, np.ndarray) else v for v in values))
+    return ptosim.compiled(kernel, values)
 
 
 def insns(kernel, *values):
@@ -680,10 +679,7 @@ def test_every_row_can_be_called_and_assembles():
 def from_text(text, name="k", **scope):
     """A kernel from text, with its source where inspect finds it."""
     file = f"<kernel text {abs(hash(text))}>"
-    linecache.cache[file] = (len(text), None, text.splitlines(True), file)
-    scope |= {"pto": pto, "np": np, "math": math}
-    exec(compile(text, file, "exec"), scope)
-    return scope[name]
+    return ptosim.define(text, file, {**scope, "pto": pto, "np": np, "math": math})[name]
 
 
 def test_results_of_warp_instructions():
