@@ -79,10 +79,10 @@ class Pipelines(Stages):
         self.event_count += depth * each if copying else 0
         return slots
 
-    def _waits_for(self, stage: Stage, order: list[Stage]) -> list[int]:
+    def _waits_for(self, stage: Stage) -> list[int]:
         """Events of the copies into scratchpad that come before the stage."""
         assert self.slot_events is not None
-        before = [s for s in order if s.fills and s.name in stage.before]
+        before = [s for s in self._stage_order if s.fills and s.name in stage.before]
         if not stage.has_wait:  # only what it reads; wait_all means all of them
             before = [s for s in before if s.fills & set(stage.reads)]
         return list(dict.fromkeys(self.slot_events[s.name] for s in before))
@@ -95,7 +95,7 @@ class Pipelines(Stages):
         self._stage_barrier = needs_barrier
         if not stage.has_wait:
             self._wait_for_copies()
-        self.statements(stage.body)
+        self.statements(stage.node.body)
         self.targets = targets
         self.in_stage = None
         self._label("")
@@ -104,8 +104,7 @@ class Pipelines(Stages):
         """The waits of the current stage, and the barrier where lanes read."""
         stage = self.in_stage
         assert stage is not None
-        events = self._waits_for(stage, self._stage_order)
-        for event in events:
+        for event in self._waits_for(stage):
             self.effect("wait", [f"e{event}"], lane_scoped=False)
         if self._stage_barrier:
             self.effect("barrier_block", [], lane_scoped=False)
@@ -285,7 +284,7 @@ class Pipelines(Stages):
         if name == "wait_all":
             arguments.bind([], 0)
             own = any(s.has_own_events and s.name in stage.before for s in self._stage_order)
-            if self._waits_for(stage, self._stage_order) and not own:
+            if self._waits_for(stage) and not own:
                 self._wait_for_copies()
                 return Host(None)
         if name in ("async_load", "async_store") and stage.name in self.slot_events:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import difflib
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Iterator
 
 from pypto.compiler.arguments import Arguments
 from pypto.compiler.calls import Calls
@@ -26,7 +26,6 @@ class Stage:
     name: str
     node: ast.With
     after: list[tuple[str, ast.AST]]
-    body: list[ast.stmt] = field(default_factory=list)
     buffers: dict[str, ast.Call] = field(default_factory=dict)  # allocated here
     loads: bool = False  # starts copies into scratchpad
     stores: bool = False  # starts copies out of it
@@ -37,6 +36,10 @@ class Stage:
     has_wait: bool = False  # wait_all() says where
     has_own_events: bool = False  # copies that name their event, and are waited for by the user
     before: set[str] = field(default_factory=set)  # names of all stages that come first
+
+    def walk(self) -> Iterator[ast.AST]:
+        """Everything in its body."""
+        return ast.walk(ast.Module(self.node.body, []))
 
 
 class Pipeline:
@@ -134,19 +137,18 @@ class Stages(Calls):
         if name.value in pipe.stages:
             raise self.error(f"there are two stages {name.value!r}", "", bound["name"][0])
         stage = Stage(name.value, node, after)
-        self._analyse(stage, node.body)
+        self._analyse(stage)
         pipe.stages[name.value] = stage
 
-    def _analyse(self, stage: Stage, body: list[ast.stmt]) -> None:
-        for statement in body:
+    def _analyse(self, stage: Stage) -> None:
+        for statement in stage.node.body:
             call = statement.value if isinstance(statement, ast.Assign) else None
             if isinstance(call, ast.Call) and self._handler(call) in _ALLOCATORS:
                 target = statement.targets[0]
                 if isinstance(target, ast.Name):
                     stage.buffers[target.id] = call
-        stage.body = body
-        stage.assigned = assigned_names(body)
-        for part in ast.walk(ast.Module(body, [])):
+        stage.assigned = assigned_names(stage.node.body)
+        for part in stage.walk():
             if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load):
                 stage.reads.setdefault(part.id, part)
             if isinstance(part, ast.Call):
@@ -304,13 +306,13 @@ _BLOCK_CALLS = ("async_load", "async_store", "mma", "fill", "free_local", "alloc
 def lanes_touch(stage: Stage, buffers: set[str], handler: Any) -> bool:
     """True if a buffer is used other than by block-scoped instructions."""
     allowed: set[int] = set()
-    for part in ast.walk(ast.Module(stage.body, [])):
+    for part in stage.walk():
         if isinstance(part, ast.Call):
             name = handler(part)
             if name in _BLOCK_CALLS or _stores_tile(name, part):
                 for argument in [*part.args, *(k.value for k in part.keywords)]:
                     allowed |= {id(n) for n in ast.walk(argument)}
-    for part in ast.walk(ast.Module(stage.body, [])):
+    for part in stage.walk():
         if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load) and part.id in buffers:
             if id(part) not in allowed:
                 return True
@@ -319,7 +321,7 @@ def lanes_touch(stage: Stage, buffers: set[str], handler: Any) -> bool:
 
 def accumulates(stage: Stage, buffer: str, handler: Any) -> bool:
     """True if an mma of the stage adds to the buffer."""
-    for part in ast.walk(ast.Module(stage.body, [])):
+    for part in stage.walk():
         if isinstance(part, ast.Call) and handler(part) == "mma" and part.args:
             names = {n.id for n in ast.walk(part.args[0]) if isinstance(n, ast.Name)}
             if buffer in names:
