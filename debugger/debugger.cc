@@ -343,13 +343,7 @@ bool Debugger::report(const StopEvent& stop) {
       }
     }
   }
-  std::vector<std::string> commands;
-  for (const int id : stop.ids) {
-    if (const StopPoint* point = session_->stops().find(id)) {
-      commands.insert(commands.end(), point->commands.begin(), point->commands.end());
-    }
-  }
-  for (const std::string& command : commands) {
+  for (const std::string& command : stop.commands) {
     if (!dispatch(command) || result_.is_quit || !session_) {
       break;
     }

@@ -199,7 +199,11 @@ StopEvent Session::Impl::end_event(StopReason reason) {
   }
   for (const int id : event.ids) {
     const StopPoint* point = stops.find(id);
-    if (point != nullptr && point->is_temporary) {
+    if (point == nullptr) {
+      continue;
+    }
+    event.commands.insert(event.commands.end(), point->commands.begin(), point->commands.end());
+    if (point->is_temporary) {
       stops.erase(id);
     }
   }

@@ -70,6 +70,7 @@ struct StopEvent {
   uint64_t cycle = 0;                 // of the next issue where it is known, else of the latest
   uint64_t position = 0;              // warp insns executed since the launch
   std::string note;                   // something to tell besides: a condition that failed
+  std::vector<std::string> commands;  // of the stop points, for a front end to run, in their order
 };
 
 } // namespace pto::dbg

@@ -116,6 +116,16 @@ TEST_CASE("completion offers what may stand there") {
   CHECK(words("nonsense x").empty());
 }
 
+TEST_CASE("a temporary breakpoint runs its commands once") {
+  PromptFixture prompt;
+  for (const std::string_view line : {"tbreak again", "commands", "echo here", "end"}) {
+    REQUIRE(prompt.debugger->execute(line).is_good);
+  }
+  CHECK(prompt.text("run").ends_with("here\n"));
+  CHECK(prompt.text("info breakpoints").starts_with("No breakpoints"));
+  CHECK(prompt.text("continue").find("here") == std::string::npos);
+}
+
 TEST_CASE("expressions never hang or crash, whatever the text") {
   PromptFixture prompt;
   REQUIRE(prompt.debugger->execute("start").is_good);
