@@ -24,7 +24,6 @@ enum class Completes : uint8_t {
   kSetting,
   kStopPoint,
   kEvent,
-  kInsn, // a mnemonic (help)
 };
 
 struct Command {

@@ -424,7 +424,7 @@ bool display(Debugger& debugger, std::string_view arguments) {
   const std::string_view text = trim(arguments);
   if (text.empty()) {
     for (const Debugger::Display& one : debugger.displays()) {
-      debugger.print("{}: {}{}\n", one.id, one.text, one.is_enabled ? "" : " (off)");
+      debugger.print("{}: {}\n", one.id, one.text);
     }
     return true;
   }
@@ -435,18 +435,15 @@ bool display(Debugger& debugger, std::string_view arguments) {
   if (!Expression::parse(text, *debugger.program(), error)) {
     return debugger.fail_text(error);
   }
-  debugger.displays().push_back({debugger.next_display(),
-                                 format.empty() ? "" : "/" + std::string(format),
-                                 std::string(text),
-                                 true});
+  const char letter = format.empty() ? '\0' : format[0];
+  debugger.displays().push_back({debugger.next_display(), letter, std::string(text)});
   Evaluated value;
   if (debugger.session() != nullptr && debugger.session()->focused_block() != nullptr &&
       debugger.evaluate(text, value)) {
-    debugger.print(
-        "{}: {} = {}\n",
-        debugger.displays().back().id,
-        text,
-        format_evaluated(value, format.empty() ? '\0' : format[0], debugger.settings().elements));
+    debugger.print("{}: {} = {}\n",
+                   debugger.displays().back().id,
+                   text,
+                   format_evaluated(value, letter, debugger.settings().elements));
   }
   return debugger.result().is_good;
 }

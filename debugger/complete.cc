@@ -177,7 +177,6 @@ std::vector<std::string> Debugger::complete(std::string_view line) const {
     }
     return words.take();
   }
-  case Completes::kInsn:
   case Completes::kNothing:
     break;
   }

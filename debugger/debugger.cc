@@ -71,10 +71,6 @@ bool Debugger::has_kernel_failed() const {
   return session_ && (session_->fault().has_value() || !session_->findings().empty());
 }
 
-bool Debugger::is_alive() const {
-  return session_ && !session_->is_over();
-}
-
 void Debugger::interrupt() {
   if (Session* session = running_.load()) {
     session->interrupt();
@@ -198,9 +194,8 @@ bool Debugger::launch() {
     options.max_insns = settings_.max_insns;
     options.max_cycles = settings_.max_cycles;
     machine_ = std::make_unique<Target>(std::move(*target));
-    StopTable stops = stops_;
     session_ = std::make_unique<Session>(
-        *machine_->machine, program_, machine_->config, std::move(options), nullptr, stops);
+        *machine_->machine, program_, machine_->config, std::move(options), nullptr, stops_);
     running_ = session_.get();
   } catch (const Error& error) {
     session_.reset();
@@ -326,21 +321,18 @@ bool Debugger::report(const StopEvent& stop) {
   print("{}", describe_stop(*session_, stop));
   result_.data["stop"] = stop_json(*session_, stop);
   for (const Display& display : displays_) {
-    if (display.is_enabled) {
-      Evaluated value;
-      const std::string kept = result_.error;
-      const bool was_good = result_.is_good;
-      if (evaluate(display.text, value)) {
-        print("{}: {} = {}\n",
-              display.id,
-              display.text,
-              format_evaluated(
-                  value, display.format.size() > 1 ? display.format[1] : '\0', settings_.elements));
-      } else {
-        print("{}: {} = <{}>\n", display.id, display.text, trim(result_.error));
-        result_.error = kept;
-        result_.is_good = was_good;
-      }
+    Evaluated value;
+    const std::string kept = result_.error;
+    const bool was_good = result_.is_good;
+    if (evaluate(display.text, value)) {
+      print("{}: {} = {}\n",
+            display.id,
+            display.text,
+            format_evaluated(value, display.format, settings_.elements));
+    } else {
+      print("{}: {} = <{}>\n", display.id, display.text, trim(result_.error));
+      result_.error = kept;
+      result_.is_good = was_good;
     }
   }
   for (const std::string& command : stop.commands) {

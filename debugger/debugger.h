@@ -60,8 +60,6 @@ public:
   [[nodiscard]] const std::string& repeat_line() const { return repeat_; }
   /// The kernel ended badly, or checks found something: for exit statuses.
   [[nodiscard]] bool has_kernel_failed() const;
-  /// A kernel is running or stopped half-way.
-  [[nodiscard]] bool is_alive() const;
   /// More lines belong to the command that was begun (`commands`); what to prompt with.
   [[nodiscard]] bool needs_more() const { return !commands_for_.empty(); }
 
@@ -100,9 +98,8 @@ public:
 
   struct Display {
     int id = 0;
-    std::string format; // "/x"
+    char format = '\0'; // a letter of print; 0: as the type says
     std::string text;
-    bool is_enabled = true;
   };
   std::vector<Display>& displays() { return displays_; }
   int next_display() { return next_display_++; }

@@ -10,15 +10,6 @@ namespace pto::dbg {
 
 namespace {
 
-const sim::BlockState* find_block(const sim::Snapshot& snapshot, uint64_t index) {
-  for (const std::unique_ptr<sim::BlockState>& block : snapshot.blocks) {
-    if (block != nullptr && block->index == index) {
-      return block.get();
-    }
-  }
-  return nullptr;
-}
-
 // ---------------------------------------------------------------- timed
 
 class TimedState final : public EngineState {
@@ -26,9 +17,6 @@ public:
   explicit TimedState(sim::TimedSnapshot snapshot) : snapshot_(std::move(snapshot)) {}
   [[nodiscard]] uint64_t size_bytes() const override { return snapshot_.size_bytes(); }
   [[nodiscard]] sim::HbmHistory::Mark mark() const override { return snapshot_.blocks.hbm; }
-  [[nodiscard]] const sim::BlockState* block(uint64_t index) const override {
-    return find_block(snapshot_.blocks, index);
-  }
   [[nodiscard]] const sim::TimedSnapshot& snapshot() const { return snapshot_; }
 
 private:
@@ -72,9 +60,6 @@ class LockstepState final : public EngineState {
 public:
   [[nodiscard]] uint64_t size_bytes() const override { return blocks.size_bytes(); }
   [[nodiscard]] sim::HbmHistory::Mark mark() const override { return blocks.hbm; }
-  [[nodiscard]] const sim::BlockState* block(uint64_t index) const override {
-    return find_block(blocks, index);
-  }
 
   sim::Snapshot blocks;
   sim::InsnCounts counts;

@@ -16,8 +16,6 @@ public:
   virtual ~EngineState() = default;
   [[nodiscard]] virtual uint64_t size_bytes() const = 0;
   [[nodiscard]] virtual sim::HbmHistory::Mark mark() const = 0;
-  /// The state of a block then; null if it was not resident.
-  [[nodiscard]] virtual const sim::BlockState* block(uint64_t index) const = 0;
 };
 
 class Engine {

@@ -114,13 +114,11 @@ public:
   /// Nothing, with a sentence in `error`: no block, an address outside memory, division by zero.
   [[nodiscard]] std::optional<Evaluated> evaluate(const EvalContext& context,
                                                   std::string& error) const;
-  [[nodiscard]] const std::string& text() const { return text_; }
 
 private:
   friend class ExpressionParser;
   struct Tree;
-  explicit Expression(std::string text);
-  std::string text_;
+  Expression();
   std::unique_ptr<Tree> tree_;
 };
 

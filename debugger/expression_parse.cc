@@ -524,13 +524,13 @@ private:
   std::string error_;
 };
 
-Expression::Expression(std::string text) : text_(std::move(text)), tree_(new Tree) {}
+Expression::Expression() : tree_(new Tree) {}
 Expression::~Expression() = default;
 
 std::shared_ptr<const Expression>
 Expression::parse(std::string_view text, const sim::Program& program, std::string& error) {
-  std::shared_ptr<Expression> result(new Expression(std::string(text)));
-  ExpressionParser parser(result->text_, program);
+  std::shared_ptr<Expression> result(new Expression());
+  ExpressionParser parser(text, program);
   if (!parser.parse(*result->tree_, error)) {
     return nullptr;
   }

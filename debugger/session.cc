@@ -238,10 +238,6 @@ const sim::Program& Session::program() const {
   return *impl_->program;
 }
 
-std::shared_ptr<const sim::Program> Session::shared_program() const {
-  return impl_->program;
-}
-
 sim::Machine& Session::machine() const {
   return impl_->machine;
 }

@@ -196,7 +196,6 @@ public:
   // ------------------------------------------------ launch
   [[nodiscard]] const sim::Launch& launch() const;
   [[nodiscard]] const sim::Program& program() const;
-  [[nodiscard]] std::shared_ptr<const sim::Program> shared_program() const;
   [[nodiscard]] sim::Machine& machine() const;
   /// Lines that PRINT has printed so far.
   [[nodiscard]] const std::vector<sim::PrintLine>& prints() const;

@@ -65,7 +65,6 @@ public:
   void clear() { points_.clear(); }
   [[nodiscard]] const std::vector<StopPoint>& all() const { return points_; } // by id
   [[nodiscard]] std::vector<StopPoint>& all() { return points_; }
-  [[nodiscard]] int next_id() const { return next_id_; }
 
 private:
   std::vector<StopPoint> points_;

@@ -104,7 +104,7 @@ Json DapServer::on_stack_trace(const Json& arguments) {
        i < static_cast<int64_t>(pcs.size()) && (levels <= 0 || i < start + levels);
        ++i) {
     const uint32_t pc = pcs[static_cast<size_t>(i)];
-    frames_.push_back({focus, pc});
+    frames_.push_back(focus);
     const isa::SourceLoc loc = program.loc(pc);
     const isa::Function* function = program.object().function_at(pc);
     Json frame = {
@@ -138,7 +138,7 @@ Json DapServer::on_scopes(const Json& arguments) {
   if (id < 1 || id > static_cast<int64_t>(frames_.size())) {
     throw RequestError(fmt::format("frame {} is not valid any more", id));
   }
-  const Focus focus = frames_[static_cast<size_t>(id - 1)].focus;
+  const Focus focus = frames_[static_cast<size_t>(id - 1)];
   Json scopes = Json::array();
   const auto add = [&](const std::string& label, VariableParent::Kind kind, const char* hint) {
     Json scope = {{"name", label},
@@ -421,7 +421,7 @@ Json DapServer::on_evaluate(const Json& arguments) {
   Focus focus = session().focus();
   if (const std::optional<int64_t> frame = find_integer(arguments, "frameId");
       frame && *frame > 0 && *frame <= static_cast<int64_t>(frames_.size())) {
-    focus = frames_[static_cast<size_t>(*frame - 1)].focus;
+    focus = frames_[static_cast<size_t>(*frame - 1)];
   }
   std::string error;
   if (!evaluate(expression, focus, error)) {

@@ -238,7 +238,7 @@ Json DapServer::on_data_breakpoint_info(const Json& arguments) {
     focus = parent.focus;
   } else if (const std::optional<int64_t> frame = find_integer(arguments, "frameId");
              frame && *frame > 0 && *frame <= static_cast<int64_t>(frames_.size())) {
-    focus = frames_[static_cast<size_t>(*frame - 1)].focus;
+    focus = frames_[static_cast<size_t>(*frame - 1)];
   }
   std::string error;
   const std::optional<Evaluated> value = evaluate(expression, focus, error);

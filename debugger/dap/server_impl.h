@@ -74,12 +74,6 @@ struct VariableParent {
   std::string expression; // kValue: the array or the register, with its children
 };
 
-/// One frame of a warp.
-struct FrameRef {
-  Focus focus;
-  uint32_t pc = kNoPc;
-};
-
 class DapServer {
 public:
   DapServer(int input_fd, int output_fd);
@@ -214,7 +208,7 @@ private:
   std::map<int, std::string> break_reasons_; // "function breakpoint", ...
 
   std::vector<VariableParent> parents_; // variablesReference - 1
-  std::vector<FrameRef> frames_;        // frameId - 1
+  std::vector<Focus> frames_;           // frameId - 1: the warp
 };
 
 } // namespace pto::dbg
