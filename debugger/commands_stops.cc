@@ -44,12 +44,8 @@ bool add_break(Debugger& debugger, std::string_view arguments, bool is_temporary
                    : std::string(location);
   point.pcs = *pcs;
   point.is_temporary = is_temporary;
-  if (!condition.empty()) {
-    point.condition = Expression::parse(condition, *program, error);
-    point.condition_text = condition;
-    if (!point.condition) {
-      return debugger.fail_text(error);
-    }
+  if (!set_condition(point, condition, *program, error)) {
+    return debugger.fail_text(error);
   }
   const StopPoint& made = debugger.stops().add(std::move(point));
   debugger.print("{} {} at {}{}\n",
@@ -220,16 +216,10 @@ bool condition(Debugger& debugger, std::string_view arguments) {
                          point->id);
   }
   const std::string_view text = trim(arguments);
-  std::shared_ptr<const Expression> parsed;
   std::string error;
-  if (!text.empty()) {
-    parsed = Expression::parse(text, *debugger.program(), error);
-    if (!parsed) {
-      return debugger.fail_text(error);
-    }
+  if (!set_condition(*point, text, *debugger.program(), error)) {
+    return debugger.fail_text(error);
   }
-  point->condition = std::move(parsed);
-  point->condition_text = text;
   if (text.empty()) {
     debugger.print("{} is unconditional now.\n", point->id);
   } else {

@@ -161,12 +161,10 @@ bool Debugger::load() {
       print("Watchpoint {} is deleted: the program was loaded anew.\n", point.id);
       continue;
     }
-    if (!point.condition_text.empty()) {
-      point.condition = Expression::parse(point.condition_text, *program_, error);
-      if (!point.condition) {
-        lost.push_back(point.id);
-        print("{} is deleted: {}\n", point.id, error);
-      }
+    const std::string condition = point.condition_text;
+    if (!set_condition(point, condition, *program_, error)) {
+      lost.push_back(point.id);
+      print("{} is deleted: {}\n", point.id, error);
     }
   }
   for (const int id : lost) {

@@ -286,12 +286,8 @@ Session::add_break(std::string_view location, std::string_view condition, std::s
   point.kind = StopKind::kBreak;
   point.text = location.empty() ? fmt::format("*{}", here) : std::string(location);
   point.pcs = *pcs;
-  if (!condition.empty()) {
-    point.condition = Expression::parse(condition, program(), error);
-    point.condition_text = condition;
-    if (!point.condition) {
-      return std::nullopt;
-    }
+  if (!set_condition(point, condition, program(), error)) {
+    return std::nullopt;
   }
   return impl_->stops.add(std::move(point)).id;
 }
@@ -335,12 +331,8 @@ std::optional<int> Session::add_watch(std::string_view text,
     target.address = place.address;
     target.size_bytes = count * std::max(1u, isa::size_bytes(place.type));
   }
-  if (!condition.empty()) {
-    point.condition = Expression::parse(condition, program(), error);
-    point.condition_text = condition;
-    if (!point.condition) {
-      return std::nullopt;
-    }
+  if (!set_condition(point, condition, program(), error)) {
+    return std::nullopt;
   }
   return impl_->stops.add(std::move(point)).id;
 }
@@ -363,28 +355,6 @@ std::optional<int> Session::add_catch(std::string_view event, std::string& error
     impl_->replay_checks(position());
   }
   return impl_->stops.add(*point).id;
-}
-
-bool Session::set_condition(int id, std::string_view condition, std::string& error) {
-  StopPoint* point = impl_->stops.find(id);
-  if (point == nullptr) {
-    error = fmt::format("there is no stop point {}", id);
-    return false;
-  }
-  if (point->kind == StopKind::kCatch) {
-    error = fmt::format("{} is a catchpoint; only breakpoints and watchpoints take conditions", id);
-    return false;
-  }
-  std::shared_ptr<const Expression> parsed;
-  if (!condition.empty()) {
-    parsed = Expression::parse(condition, program(), error);
-    if (!parsed) {
-      return false;
-    }
-  }
-  point->condition = std::move(parsed);
-  point->condition_text = condition;
-  return true;
 }
 
 void Session::stops_changed() {

@@ -261,7 +261,6 @@ public:
   /// nan, race, init and sync turn their check on where it was off; it is shown all since the
   /// launch, which fails where the history does not reach back so far.
   std::optional<int> add_catch(std::string_view event, std::string& error);
-  [[nodiscard]] bool set_condition(int id, std::string_view condition, std::string& error);
   /// After the table was changed from outside (enable, delete): looks at it again.
   void stops_changed();
 

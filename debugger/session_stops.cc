@@ -113,6 +113,22 @@ std::optional<StopPoint> make_catch(std::string_view event, std::string& error) 
   return point;
 }
 
+bool set_condition(StopPoint& point,
+                   std::string_view text,
+                   const sim::Program& program,
+                   std::string& error) {
+  std::shared_ptr<const Expression> parsed;
+  if (!text.empty()) {
+    parsed = Expression::parse(text, program, error);
+    if (!parsed) {
+      return false;
+    }
+  }
+  point.condition = std::move(parsed);
+  point.condition_text = text;
+  return true;
+}
+
 // ---------------------------------------------------------------- the table
 
 StopPoint& StopTable::add(StopPoint point) {

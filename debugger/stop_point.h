@@ -71,6 +71,13 @@ private:
   int next_id_ = 1;
 };
 
+/// Gives it a condition, or none for an empty text. False with a sentence in `error`, and the point
+/// as it was, if the text is no expression of the program.
+[[nodiscard]] bool set_condition(StopPoint& point,
+                                 std::string_view text,
+                                 const sim::Program& program,
+                                 std::string& error);
+
 /// A catchpoint on an event by its name; nothing with a sentence in `error`.
 std::optional<StopPoint> make_catch(std::string_view event, std::string& error);
 
