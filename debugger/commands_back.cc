@@ -130,12 +130,12 @@ bool checkpoint(Debugger& debugger, std::string_view /*arguments*/) {
   if (session == nullptr) {
     return false;
   }
-  const uint32_t pc = session->pc(session->focus().block, session->focus().warp);
+  const std::optional<uint32_t> pc = session->here();
   Debugger::Checkpoint made{debugger.next_checkpoint(),
                             session->position(),
                             session->cycle(),
                             session->focus(),
-                            pc == kNoPc ? "" : describe_insn(session->program(), pc)};
+                            pc ? describe_insn(session->program(), *pc) : ""};
   debugger.print("Checkpoint {} at cycle {}\n", made.id, made.cycle);
   debugger.checkpoints().push_back(made);
   return true;

@@ -10,11 +10,11 @@ namespace pto::dbg {
 
 void Debugger::show_focus_line() {
   const Focus& focus = session_->focus();
-  const uint32_t pc = session_->pc(focus.block, focus.warp);
+  const std::optional<uint32_t> pc = session_->here();
   const BlockPhase phase = session_->phase(focus.block);
   result_.data["focus"] = {{"block", focus.block}, {"warp", focus.warp}, {"lane", focus.lane}};
-  if (pc != kNoPc) {
-    print("{}\n=> {}\n", to_string(focus), describe_insn(*program_, pc));
+  if (pc) {
+    print("{}\n=> {}\n", to_string(focus), describe_insn(*program_, *pc));
   } else {
     print("{}: {}\n",
           to_string(focus),

@@ -544,14 +544,8 @@ bool info_line(Debugger& debugger, std::string_view arguments) {
   if (program == nullptr) {
     return false;
   }
-  const Session* session = debugger.session();
-  const uint32_t here =
-      session != nullptr ? session->pc(session->focus().block, session->focus().warp) : kNoPc;
   std::string error;
-  const auto pcs = find_location(*program,
-                                 trim(arguments),
-                                 here == kNoPc ? std::nullopt : std::optional<uint32_t>(here),
-                                 error);
+  const auto pcs = find_location(*program, trim(arguments), debugger.here(), error);
   if (!pcs) {
     return debugger.fail_text(error);
   }

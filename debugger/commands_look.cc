@@ -102,9 +102,7 @@ bool read_examine(Debugger& debugger, std::string_view text, Examine& examine) {
 
 bool disassemble_range(Debugger& debugger, uint32_t begin, uint32_t end) {
   const sim::Program& program = *debugger.program();
-  const Session* session = debugger.session();
-  const uint32_t here =
-      session != nullptr ? session->pc(session->focus().block, session->focus().warp) : kNoPc;
+  const std::optional<uint32_t> here = debugger.here();
   for (uint32_t pc = begin; pc < end && pc < program.insns().size(); ++pc) {
     const isa::Function* function = program.object().function_at(pc);
     if (function != nullptr) {
@@ -123,13 +121,10 @@ bool disassemble_range(Debugger& debugger, uint32_t begin, uint32_t end) {
 }
 
 bool examine_insns(Debugger& debugger, std::string_view arguments, uint64_t count) {
-  const Session* session = debugger.session();
-  const uint32_t here =
-      session != nullptr ? session->pc(session->focus().block, session->focus().warp) : kNoPc;
   std::string error;
   const auto pcs = find_location(*debugger.program(),
                                  trim(arguments) == "$pc" ? std::string_view() : trim(arguments),
-                                 here == kNoPc ? std::nullopt : std::optional<uint32_t>(here),
+                                 debugger.here(),
                                  error);
   if (!pcs) {
     return debugger.fail_text(error);
@@ -319,13 +314,11 @@ bool list(Debugger& debugger, std::string_view arguments) {
   if (program == nullptr) {
     return false;
   }
-  const Session* session = debugger.session();
-  const uint32_t here =
-      session != nullptr ? session->pc(session->focus().block, session->focus().warp) : kNoPc;
+  const std::optional<uint32_t> here = debugger.here();
   const uint64_t count = debugger.settings().list_lines;
   std::string_view where = trim(arguments);
   if (!where.empty() || debugger.list_line == 0) {
-    uint32_t pc = here == kNoPc ? program->entry_pc() : here;
+    uint32_t pc = here.value_or(program->entry_pc());
     if (!where.empty()) {
       std::string error;
       const auto pcs = find_location(*program, where, std::optional<uint32_t>(pc), error);
@@ -347,14 +340,14 @@ bool list(Debugger& debugger, std::string_view arguments) {
     return debugger.fail("the source '{}' cannot be read; 'disassemble' shows the insns",
                          debugger.list_file);
   }
-  const isa::SourceLoc now = here != kNoPc ? program->loc(here) : isa::SourceLoc{};
+  const isa::SourceLoc now = here ? program->loc(*here) : isa::SourceLoc{};
   const uint64_t end = std::min<uint64_t>(debugger.list_line + count, lines->size() + 1);
   if (debugger.list_line >= end) {
     return debugger.fail("'{}' has only {} lines", debugger.list_file, lines->size());
   }
   for (uint64_t line = debugger.list_line; line < end; ++line) {
-    const bool is_here = now.line == line && here != kNoPc &&
-                         program->object().files[now.file] == debugger.list_file;
+    const bool is_here =
+        now.line == line && here && program->object().files[now.file] == debugger.list_file;
     debugger.print("{} {:>4}  {}\n", is_here ? "=>" : "  ", line, (*lines)[line - 1]);
   }
   debugger.list_line = static_cast<uint32_t>(end);
@@ -367,9 +360,7 @@ bool disassemble(Debugger& debugger, std::string_view arguments) {
   if (program == nullptr) {
     return false;
   }
-  const Session* session = debugger.session();
-  uint32_t pc =
-      session != nullptr ? session->pc(session->focus().block, session->focus().warp) : kNoPc;
+  std::optional<uint32_t> pc = debugger.here();
   if (!trim(arguments).empty()) {
     std::string error;
     const auto pcs = find_location(*program, trim(arguments), std::nullopt, error);
@@ -378,8 +369,7 @@ bool disassemble(Debugger& debugger, std::string_view arguments) {
     }
     pc = (*pcs)[0];
   }
-  const isa::Function* function =
-      pc != kNoPc ? program->object().function_at(pc) : &program->kernel();
+  const isa::Function* function = pc ? program->object().function_at(*pc) : &program->kernel();
   function = function != nullptr ? function : &program->kernel();
   return disassemble_range(debugger, function->first_pc, function->first_pc + function->insn_count);
 }

@@ -90,12 +90,8 @@ bool to_location(Debugger& debugger, std::string_view arguments) {
   if (session == nullptr) {
     return false;
   }
-  const uint32_t here = session->pc(session->focus().block, session->focus().warp);
   std::string error;
-  const auto pcs = find_location(session->program(),
-                                 trim(arguments),
-                                 here == kNoPc ? std::nullopt : std::optional<uint32_t>(here),
-                                 error);
+  const auto pcs = find_location(session->program(), trim(arguments), session->here(), error);
   return pcs ? resume(debugger, Until::location(*pcs)) : debugger.fail_text(error);
 }
 

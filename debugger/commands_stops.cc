@@ -27,13 +27,8 @@ bool add_break(Debugger& debugger, std::string_view arguments, bool is_temporary
   }
   std::string_view location = trim(arguments);
   const std::string_view condition = cut_condition(location);
-  std::optional<uint32_t> here;
-  if (const Session* session = debugger.session()) {
-    const uint32_t pc = session->pc(session->focus().block, session->focus().warp);
-    here = pc == kNoPc ? std::nullopt : std::optional<uint32_t>(pc);
-  }
   std::string error;
-  const auto pcs = find_location(*program, location, here, error);
+  const auto pcs = find_location(*program, location, debugger.here(), error);
   if (!pcs) {
     return debugger.fail_text(error);
   }

@@ -56,6 +56,10 @@ const sim::BlockRun* Debugger::need_block() {
   return run;
 }
 
+std::optional<uint32_t> Debugger::here() const {
+  return session_ ? session_->here() : std::nullopt;
+}
+
 const sim::Program* Debugger::need_program() {
   if (!program_) {
     fail("no program is loaded; 'file NAME.pto' loads one");

@@ -79,6 +79,8 @@ public:
   /// The focused block's state, or null after an error.
   const sim::BlockRun* need_block();
   [[nodiscard]] Session* session() const { return session_.get(); }
+  /// The pc of the focused warp; nothing without a session or where the warp has ended.
+  [[nodiscard]] std::optional<uint32_t> here() const;
   [[nodiscard]] const sim::Program* program() const { return program_.get(); }
   const sim::Program* need_program();
   TargetOptions& target() { return target_; }

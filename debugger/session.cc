@@ -214,6 +214,11 @@ uint32_t Session::pc(uint64_t block_index, uint32_t warp) const {
              : kNoPc;
 }
 
+std::optional<uint32_t> Session::here() const {
+  const uint32_t found = pc(focus().block, focus().warp);
+  return found == kNoPc ? std::nullopt : std::optional<uint32_t>(found);
+}
+
 std::optional<sim::TimingModel::WarpStatus> Session::warp_status(uint64_t block_index,
                                                                  uint32_t warp) const {
   if (impl_->engine->model() == nullptr) {
@@ -276,15 +281,13 @@ StopTable Session::release_stops() {
 
 std::optional<int>
 Session::add_break(std::string_view location, std::string_view condition, std::string& error) {
-  const uint32_t here = pc(focus().block, focus().warp);
-  const auto pcs = find_location(
-      program(), location, here == kNoPc ? std::nullopt : std::optional<uint32_t>(here), error);
+  const auto pcs = find_location(program(), location, here(), error);
   if (!pcs) {
     return std::nullopt;
   }
   StopPoint point;
   point.kind = StopKind::kBreak;
-  point.text = location.empty() ? fmt::format("*{}", here) : std::string(location);
+  point.text = location.empty() ? fmt::format("*{}", (*pcs)[0]) : std::string(location);
   point.pcs = *pcs;
   if (!set_condition(point, condition, program(), error)) {
     return std::nullopt;

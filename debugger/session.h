@@ -189,6 +189,8 @@ public:
   [[nodiscard]] std::vector<uint64_t> resident_blocks() const;
   /// The pc of a warp; kNoPc if it has ended or its block is not resident.
   [[nodiscard]] uint32_t pc(uint64_t block, uint32_t warp) const;
+  /// The pc of the focused warp, as find_location takes it.
+  [[nodiscard]] std::optional<uint32_t> here() const;
   /// Why a warp is not issuing; nothing without timing or if its block is not resident.
   [[nodiscard]] std::optional<sim::TimingModel::WarpStatus> warp_status(uint64_t block,
                                                                         uint32_t warp) const;
