@@ -82,9 +82,14 @@ read_ids(Debugger& debugger, std::string_view text, std::string_view what);
 std::string to_string(const Focus& focus);
 /// "x.pto:7  load.f32 r1, hbm[a + r0*4]"
 std::string describe_insn(const sim::Program& program, uint32_t pc);
+/// "LOAD", as steps and the timeline write it.
+std::string upper_mnemonic(const isa::Insn& insn);
 /// Stop as text, several lines, and as JSON.
 std::string describe_stop(const Session& session, const StopEvent& stop);
 nlohmann::ordered_json stop_json(const Session& session, const StopEvent& stop);
+/// What was watched, element by element; "..." behind the first `limit`.
+std::vector<std::string>
+watch_values(const WatchHit& hit, std::span<const uint8_t> bytes, size_t limit);
 /// What a step did.
 std::string describe_trace(const Session& session, uint64_t lanes_shown);
 /// A value with a format letter of print (0: as its type says); arrays in braces.

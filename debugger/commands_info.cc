@@ -185,10 +185,8 @@ bool info_registers(Debugger& debugger, std::string_view arguments) {
   const uint32_t pc = run->warp(session.focus().warp).pc;
   std::vector<RegisterRef> wanted;
   std::string_view rest = trim(arguments);
-  if (rest == "-a") {
-    rest = {};
-  }
-  while (!rest.empty()) {
+  const bool is_all = rest.empty() || rest == "-a";
+  while (!is_all && !rest.empty()) {
     std::string_view word = next_word(rest);
     if (word.starts_with('$')) {
       word.remove_prefix(1);
@@ -204,16 +202,8 @@ bool info_registers(Debugger& debugger, std::string_view arguments) {
     }
     wanted.push_back(*reg);
   }
-  if (trim(arguments).empty() || trim(arguments) == "-a") {
-    for (uint32_t i = 0; i < program.reg32_limit(); ++i) {
-      wanted.push_back({RegisterFile::kReg32, i});
-    }
-    for (uint32_t i = 0; i < program.reg64_limit(); ++i) {
-      wanted.push_back({RegisterFile::kReg64, i});
-    }
-    for (uint32_t i = 0; i < isa::kPredCount; ++i) {
-      wanted.push_back({RegisterFile::kPred, i});
-    }
+  if (is_all) {
+    wanted = shown_registers(program);
     debugger.print("{:<5} {}  {}\n", "pc", pc, describe_insn(program, pc));
   }
   for (const RegisterRef reg : wanted) {
@@ -305,18 +295,11 @@ bool info_l1(Debugger& debugger, std::string_view /*arguments*/) {
                  session.machine().profile.l1.size_bytes,
                  pad.capacity_bytes(),
                  pad.used_bytes());
-  for (const std::string& line : [&] {
-         std::vector<std::string> lines;
-         std::string map = pad.map();
-         size_t begin = 0;
-         while (begin < map.size()) {
-           const size_t end = std::min(map.find('\n', begin), map.size());
-           lines.push_back(map.substr(begin, end - begin));
-           begin = end + 1;
-         }
-         return lines;
-       }()) {
-    debugger.print("  {}\n", line);
+  const std::string map = pad.map();
+  for (size_t begin = 0; begin < map.size();) {
+    const size_t end = std::min(map.find('\n', begin), map.size());
+    debugger.print("  {}\n", std::string_view(map).substr(begin, end - begin));
+    begin = end + 1;
   }
   const size_t lines = session.cache_lines(run->core()).size();
   if (session.mode() == RunMode::kTimed) {

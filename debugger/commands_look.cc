@@ -179,14 +179,10 @@ bool examine(Debugger& debugger, std::string_view arguments) {
   }
   static constexpr isa::Type kInts[] = {
       isa::Type::kB8, isa::Type::kB16, isa::Type::kB32, isa::Type::kB64};
-  Value value;
-  value.type = kInts[__builtin_ctz(wanted.size)];
   std::vector<std::string> texts;
   for (uint64_t i = 0; i < wanted.count; ++i) {
-    value.bits = 0;
-    for (unsigned b = 0; b < wanted.size; ++b) {
-      value.bits |= uint64_t{bytes[i * wanted.size + b]} << (8 * b);
-    }
+    const Value value = Value::of_bytes(kInts[__builtin_ctz(wanted.size)],
+                                        {bytes.data() + i * wanted.size, wanted.size});
     texts.push_back(format_value(value, wanted.format));
   }
   const unsigned columns = wanted.size == 1 ? 16 : wanted.size == 8 ? 4 : 8;
@@ -292,14 +288,8 @@ bool diff(Debugger& debugger, std::string_view arguments) {
     ++differences;
     debugger.print("{:<5} {:>20} {:>20}\n", "pc", pcs[0], pcs[1]);
   }
-  for (uint32_t i = 0; i < program.reg32_limit(); ++i) {
-    compare({RegisterFile::kReg32, i});
-  }
-  for (uint32_t i = 0; i < program.reg64_limit(); ++i) {
-    compare({RegisterFile::kReg64, i});
-  }
-  for (uint32_t i = 0; i < isa::kPredCount; ++i) {
-    compare({RegisterFile::kPred, i});
+  for (const RegisterRef reg : shown_registers(program)) {
+    compare(reg);
   }
   if (differences == 0) {
     debugger.print("no register differs\n");

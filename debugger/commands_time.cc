@@ -41,10 +41,7 @@ bool timeline(Debugger& debugger, std::string_view arguments) {
     if (entry.issue_cycle < *from || entry.issue_cycle > *to) {
       continue;
     }
-    std::string mnemonic(session->program().object().code[entry.pc].desc->mnemonic);
-    std::transform(mnemonic.begin(), mnemonic.end(), mnemonic.begin(), [](unsigned char c) {
-      return static_cast<char>(std::toupper(c));
-    });
+    const std::string mnemonic = upper_mnemonic(session->program().object().code[entry.pc]);
     list.push_back({{"cycle", entry.issue_cycle},
                     {"done", entry.done_cycle},
                     {"core", entry.core},

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Words that may follow what was typed: what a row's `completes` column says.
 #include "debugger/command.h"
+#include "debugger/expression_tree.h"
 #include "debugger/setting.h"
 #include "isa/table.h"
 
@@ -48,18 +49,11 @@ void add_expression_words(const sim::Program& program, Words& words) {
   for (const isa::Symbol& symbol : program.object().symbols) {
     words.add(symbol.name);
   }
-  for (uint32_t i = 0; i < program.reg32_limit(); ++i) {
-    words.add(fmt::format("$r{}", i));
+  for (const RegisterRef reg : shown_registers(program)) {
+    words.add("$" + to_string(reg));
   }
-  for (uint32_t i = 0; i < program.reg64_limit(); ++i) {
-    words.add(fmt::format("$d{}", i));
-  }
-  for (uint32_t i = 0; i < isa::kPredCount; ++i) {
-    words.add(fmt::format("$p{}", i));
-  }
-  for (const std::string_view name :
-       {"$pc", "$lane", "$warp", "$block", "$core", "$cycle", "$tid", "$position"}) {
-    words.add(name);
+  for (const std::string_view name : kVariableNames) {
+    words.add(fmt::format("${}", name));
   }
   for (const isa::SpecialInfo& special : isa::kSpecials) {
     words.add(fmt::format("%{}", special.name));

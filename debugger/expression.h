@@ -45,6 +45,10 @@ struct RegisterRef {
 std::string to_string(RegisterRef reg);
 /// From "r3", "d1", "p0", "t2"; nothing for anything else, numbers out of range included.
 std::optional<RegisterRef> find_register(std::string_view name);
+/// Raw bits in one lane, counted in the block; a predicate is 0 or 1, a tile its byte offset.
+[[nodiscard]] uint64_t register_bits(const sim::BlockRun& block, RegisterRef reg, uint32_t lane);
+/// What a table of registers shows: r and d as far as the kernel uses them, then every p.
+[[nodiscard]] std::vector<RegisterRef> shown_registers(const sim::Program& program);
 
 /// A number: bits of a type, or (is_real) the double that float arithmetic gave.
 struct Value {
@@ -57,6 +61,8 @@ struct Value {
     return {isa::Type::kS64, false, static_cast<uint64_t>(value), 0};
   }
   static Value of_real(double value) { return {isa::Type::kF32, true, 0, value}; }
+  /// From memory: little endian, at most 8 bytes.
+  static Value of_bytes(isa::Type type, std::span<const uint8_t> bytes);
   [[nodiscard]] bool is_float() const { return is_real || isa::is_float(type); }
   [[nodiscard]] double as_real() const;
   /// Sign-extended for signed types; a float is cut toward zero, saturating.

@@ -15,6 +15,15 @@ namespace pto::dbg {
 
 // ---------------------------------------------------------------- values
 
+Value Value::of_bytes(isa::Type type, std::span<const uint8_t> bytes) {
+  Value value;
+  value.type = type;
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    value.bits |= uint64_t{bytes[i]} << (8 * i);
+  }
+  return value;
+}
+
 double Value::as_real() const {
   if (is_real) {
     return real;
@@ -62,6 +71,33 @@ std::string to_string(const Value& value) {
     return fmt::format("{}", value.as_integer());
   }
   return sim::format_element(*element, reinterpret_cast<const std::byte*>(&value.bits));
+}
+
+uint64_t register_bits(const sim::BlockRun& block, RegisterRef reg, uint32_t lane) {
+  switch (reg.file) {
+  case RegisterFile::kReg32:
+    return block.reg32(reg.index, lane);
+  case RegisterFile::kReg64:
+    return block.reg64(reg.index, lane);
+  case RegisterFile::kPred:
+    return block.pred(reg.index, lane) ? 1 : 0;
+  case RegisterFile::kTile:
+    break;
+  }
+  return block.tiles()[reg.index].offset;
+}
+
+std::vector<RegisterRef> shown_registers(const sim::Program& program) {
+  std::vector<RegisterRef> registers;
+  const auto add = [&](RegisterFile file, uint32_t count) {
+    for (uint32_t i = 0; i < count; ++i) {
+      registers.push_back({file, i});
+    }
+  };
+  add(RegisterFile::kReg32, program.reg32_limit());
+  add(RegisterFile::kReg64, program.reg64_limit());
+  add(RegisterFile::kPred, isa::kPredCount);
+  return registers;
 }
 
 isa::Type register_type(const sim::Program& program, RegisterRef reg, uint32_t pc) {
@@ -213,11 +249,7 @@ private:
   [[nodiscard]] Value register_value(RegisterRef reg, uint32_t lane, isa::Type type) const {
     Value value;
     value.type = type;
-    value.bits = reg.file == RegisterFile::kReg32   ? context_.block->reg32(reg.index, lane)
-                 : reg.file == RegisterFile::kReg64 ? context_.block->reg64(reg.index, lane)
-                 : reg.file == RegisterFile::kPred
-                     ? (context_.block->pred(reg.index, lane) ? 1u : 0u)
-                     : context_.block->tiles()[reg.index].offset;
+    value.bits = register_bits(*context_.block, reg, lane);
     return value;
   }
 
@@ -327,12 +359,7 @@ private:
     }
     out.array.clear();
     for (uint64_t i = 0; i < count; ++i) {
-      Value value;
-      value.type = out.place.type;
-      for (unsigned b = 0; b < size; ++b) {
-        value.bits |= uint64_t{bytes[i * size + b]} << (8 * b);
-      }
-      out.array.push_back(value);
+      out.array.push_back(Value::of_bytes(out.place.type, {bytes.data() + i * size, size}));
     }
     out.value = count != 0 ? out.array[0] : Value{};
     return true;

@@ -437,11 +437,7 @@ void Session::Impl::issued(const sim::BlockRun& run, const sim::IssueRecord& rec
         if (operand.is_result) {
           for (uint32_t i = 0; i < isa::kWarpLanes; ++i) {
             const uint32_t lane = record.warp * isa::kWarpLanes + i;
-            operand.values[i] = operand.kind == isa::OperandKind::kReg32
-                                    ? run.reg32(operand.index, lane)
-                                : operand.kind == isa::OperandKind::kReg64
-                                    ? run.reg64(operand.index, lane)
-                                    : (run.pred(operand.index, lane) ? 1 : 0);
+            operand.values[i] = register_bits(run, operand.reg, lane);
           }
         }
       }
@@ -463,6 +459,24 @@ bool Session::Impl::wants_stop() {
 }
 
 // ---------------------------------------------------------------- looking on
+
+namespace {
+
+/// Of an operand that is a register with a value in each lane.
+std::optional<RegisterFile> register_file(isa::OperandKind kind) {
+  switch (kind) {
+  case isa::OperandKind::kReg32:
+    return RegisterFile::kReg32;
+  case isa::OperandKind::kReg64:
+    return RegisterFile::kReg64;
+  case isa::OperandKind::kPred:
+    return RegisterFile::kPred;
+  default:
+    return std::nullopt;
+  }
+}
+
+} // namespace
 
 sim::Wants Session::Impl::wants() const {
   sim::Wants wants = sim::kWantsBlock;
@@ -515,10 +529,8 @@ void Session::Impl::before_insn(const sim::EventSite& site, uint32_t active, uin
   for (unsigned i = 0; i < code.operand_count; ++i) {
     const isa::Operand& operand = code.operand(i);
     const isa::OperandSpec& spec = isa::spec_of(code, i);
-    const bool is_register = operand.kind == isa::OperandKind::kReg32 ||
-                             operand.kind == isa::OperandKind::kReg64 ||
-                             operand.kind == isa::OperandKind::kPred;
-    if (!is_register) {
+    const std::optional<RegisterFile> file = register_file(operand.kind);
+    if (!file) {
       continue;
     }
     const unsigned count = spec.vector ? isa::vector_count(code) : 1;
@@ -526,8 +538,7 @@ void Session::Impl::before_insn(const sim::EventSite& site, uint32_t active, uin
       OperandTrace traced;
       traced.operand = static_cast<uint8_t>(i);
       traced.element = static_cast<uint8_t>(element);
-      traced.kind = operand.kind;
-      traced.index = operand.index + element;
+      traced.reg = {*file, operand.index + element};
       traced.type = isa::operand_type(code, i);
       for (const bool is_result : {false, true}) {
         if (is_result ? !isa::writes(spec.role) : !isa::reads(spec.role)) {
@@ -536,11 +547,7 @@ void Session::Impl::before_insn(const sim::EventSite& site, uint32_t active, uin
         traced.is_result = is_result;
         for (uint32_t l = 0; l < isa::kWarpLanes && !is_result; ++l) {
           const uint32_t lane = site.warp * isa::kWarpLanes + l;
-          traced.values[l] = operand.kind == isa::OperandKind::kReg32
-                                 ? site.block.reg32(traced.index, lane)
-                             : operand.kind == isa::OperandKind::kReg64
-                                 ? site.block.reg64(traced.index, lane)
-                                 : (site.block.pred(traced.index, lane) ? 1 : 0);
+          traced.values[l] = register_bits(site.block, traced.reg, lane);
         }
         insn.operands.push_back(traced);
       }

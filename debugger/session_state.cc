@@ -98,21 +98,7 @@ std::optional<std::vector<uint64_t>> Session::read_register(RegisterRef reg,
   }
   std::vector<uint64_t> values(count);
   for (uint32_t i = 0; i < count; ++i) {
-    const uint32_t lane = first_lane + i;
-    switch (reg.file) {
-    case RegisterFile::kReg32:
-      values[i] = run->reg32(reg.index, lane);
-      break;
-    case RegisterFile::kReg64:
-      values[i] = run->reg64(reg.index, lane);
-      break;
-    case RegisterFile::kPred:
-      values[i] = run->pred(reg.index, lane) ? 1 : 0;
-      break;
-    case RegisterFile::kTile:
-      values[i] = run->tiles()[reg.index].offset;
-      break;
-    }
+    values[i] = register_bits(*run, reg, first_lane + i);
   }
   return values;
 }

@@ -307,10 +307,7 @@ std::vector<uint8_t> Session::Impl::watch_bytes(const WatchTarget& target) const
     for (uint32_t mask = target.lane_mask; mask != 0; mask &= mask - 1) {
       const uint32_t lane =
           target.warp * isa::kWarpLanes + static_cast<uint32_t>(std::countr_zero(mask));
-      const uint64_t value =
-          target.reg.file == RegisterFile::kReg64   ? run->reg64(target.reg.index, lane)
-          : target.reg.file == RegisterFile::kReg32 ? run->reg32(target.reg.index, lane)
-                                                    : (run->pred(target.reg.index, lane) ? 1 : 0);
+      const uint64_t value = register_bits(*run, target.reg, lane);
       for (unsigned i = 0; i < size; ++i) {
         bytes.push_back(static_cast<uint8_t>(value >> (8 * i)));
       }

@@ -20,23 +20,24 @@ std::string describe_insn(const sim::Program& program, uint32_t pc) {
                                      : std::string("(no insn)");
 }
 
+std::vector<std::string>
+watch_values(const WatchHit& hit, std::span<const uint8_t> bytes, size_t limit) {
+  const unsigned size = std::max(1u, isa::size_bytes(hit.type));
+  std::vector<std::string> values;
+  for (size_t at = 0; at + size <= bytes.size() && values.size() < limit; at += size) {
+    values.push_back(to_string(Value::of_bytes(hit.type, bytes.subspan(at, size))));
+  }
+  if (bytes.size() > limit * size) {
+    values.emplace_back("...");
+  }
+  return values;
+}
+
 namespace {
 
 std::string watch_value(const WatchHit& hit, const std::vector<uint8_t>& bytes) {
-  const unsigned size = std::max(1u, isa::size_bytes(hit.type));
-  std::vector<std::string> values;
-  for (size_t at = 0; at + size <= bytes.size() && values.size() < 16; at += size) {
-    Value value;
-    value.type = hit.type;
-    for (unsigned i = 0; i < size; ++i) {
-      value.bits |= uint64_t{bytes[at + i]} << (8 * i);
-    }
-    values.push_back(to_string(value));
-  }
-  if (values.size() == 1) {
-    return values[0];
-  }
-  return fmt::format("{{{}{}}}", fmt::join(values, ", "), bytes.size() > 16 * size ? ", ..." : "");
+  const std::vector<std::string> values = watch_values(hit, bytes, 16);
+  return values.size() == 1 ? values[0] : fmt::format("{{{}}}", fmt::join(values, ", "));
 }
 
 std::string watch_text(const Session& session, const WatchHit& hit) {

@@ -60,14 +60,15 @@ std::string name_address(const Session& session,
   return fmt::format("{}:{}", isa::name(space), address);
 }
 
-namespace {
-
-std::string upper(std::string text) {
+std::string upper_mnemonic(const isa::Insn& insn) {
+  std::string text(insn.desc->mnemonic);
   std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) {
     return static_cast<char>(std::toupper(c));
   });
   return text;
 }
+
+namespace {
 
 class TraceText {
 public:
@@ -96,10 +97,8 @@ private:
   void group(std::span<const InsnTrace> insns) {
     const InsnTrace& first = insns.front();
     const isa::Insn& insn = program_.object().code[first.pc];
-    out_ += fmt::format("cycle {}  {}  {}",
-                        first.cycle,
-                        program_.place(first.pc),
-                        upper(std::string(insn.desc->mnemonic)));
+    out_ += fmt::format(
+        "cycle {}  {}  {}", first.cycle, program_.place(first.pc), upper_mnemonic(insn));
     const sim::LaunchImage& image = session_.launch().image();
     if (insns.size() < image.warps) {
       std::vector<std::string> warps;
@@ -212,20 +211,13 @@ private:
 
   static std::string value_text(const OperandTrace& operand, uint32_t lane) {
     Value value;
-    value.type = operand.kind == isa::OperandKind::kPred ? isa::Type::kPred : operand.type;
+    value.type = operand.reg.file == RegisterFile::kPred ? isa::Type::kPred : operand.type;
     value.bits = operand.values[lane];
     return to_string(value);
   }
-  static std::string register_text(const OperandTrace& operand) {
-    return fmt::format("{}{}",
-                       operand.kind == isa::OperandKind::kReg32   ? "r"
-                       : operand.kind == isa::OperandKind::kReg64 ? "d"
-                                                                  : "p",
-                       operand.index);
-  }
 
   std::string lane_text(const InsnTrace& one, const isa::Insn& insn, uint32_t lane) {
-    const std::string mnemonic = upper(std::string(insn.desc->mnemonic));
+    const std::string mnemonic = upper_mnemonic(insn);
     std::vector<std::string> sources;
     std::vector<std::string> results;
     std::vector<std::string> result_names;
@@ -241,10 +233,10 @@ private:
           }
           const std::string text = value_text(traced, lane);
           if (traced.is_result) {
-            result_names.push_back(register_text(traced));
+            result_names.push_back(to_string(traced.reg));
             result_values.push_back(text);
           } else {
-            sources.push_back(fmt::format("{} = {}", register_text(traced), text));
+            sources.push_back(fmt::format("{} = {}", to_string(traced.reg), text));
           }
         }
         continue;

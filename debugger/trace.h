@@ -2,6 +2,7 @@
 // What happened in a step: every warp insn of the focused block with the values it read and wrote.
 #pragma once
 
+#include "debugger/expression.h"
 #include "isa/exec_context.h"
 #include "simulator/issue_record.h"
 
@@ -18,8 +19,7 @@ namespace pto::dbg {
 struct OperandTrace {
   uint8_t operand = 0; // of the insn
   uint8_t element = 0; // of a vector operand
-  isa::OperandKind kind = isa::OperandKind::kReg32;
-  uint32_t index = 0; // of the register
+  RegisterRef reg{};
   isa::Type type = isa::Type::kB32;
   bool is_result = false; // value after the insn; else before it
   std::array<uint64_t, isa::kWarpLanes> values{};

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // continue, steps, going back, pause; what the client hears when the kernel stops.
+#include "debugger/command.h"
 #include "debugger/dap/server_impl.h"
 #include "simulator/fault.h"
 
@@ -37,26 +38,13 @@ std::string reason_word(const StopEvent& stop) {
   return "pause";
 }
 
-std::string hex_bytes(const WatchHit& hit, const std::vector<uint8_t>& bytes) {
-  std::string text;
-  const size_t size = std::max<size_t>(isa::size_bytes(hit.type), 1);
-  for (size_t at = 0; at + size <= bytes.size() && at < 4 * size; at += size) {
-    Value value;
-    value.type = hit.type;
-    for (size_t i = 0; i < size && i < 8; ++i) {
-      value.bits |= uint64_t{bytes[at + i]} << (8 * i);
-    }
-    text += (text.empty() ? "" : ", ") + to_string(value);
-  }
-  return bytes.size() > 4 * size ? text + ", ..." : text;
-}
-
 std::string watch_text(const WatchHit& hit) {
-  if (hit.is_read) {
-    return fmt::format("{} was read: {}", hit.text, hex_bytes(hit, hit.new_bytes));
-  }
-  return fmt::format(
-      "{}: {} -> {}", hit.text, hex_bytes(hit, hit.old_bytes), hex_bytes(hit, hit.new_bytes));
+  const auto shown = [&](const std::vector<uint8_t>& bytes) {
+    return fmt::format("{}", fmt::join(watch_values(hit, bytes, 4), ", "));
+  };
+  return hit.is_read
+             ? fmt::format("{} was read: {}", hit.text, shown(hit.new_bytes))
+             : fmt::format("{}: {} -> {}", hit.text, shown(hit.old_bytes), shown(hit.new_bytes));
 }
 
 std::string description_of(const StopEvent& stop) {
