@@ -36,18 +36,6 @@ std::vector<uint32_t> insns_of_line(const Program& program, uint32_t file, uint6
   return pcs;
 }
 
-/// The first line from `line` on that has an insn; 0: none.
-uint64_t next_line(const Program& program, uint32_t file, uint64_t line) {
-  uint64_t best = 0;
-  for (uint32_t pc = 0; pc < program.insns().size(); ++pc) {
-    const isa::SourceLoc loc = program.loc(pc);
-    if (loc.file == file && loc.line >= line && (best == 0 || loc.line < best)) {
-      best = loc.line;
-    }
-  }
-  return best;
-}
-
 std::optional<uint32_t> find_file(const Program& program, std::string_view name) {
   const std::vector<std::string>& files = program.object().files;
   for (uint32_t i = 0; i < files.size(); ++i) {
@@ -62,7 +50,7 @@ std::optional<uint32_t> find_file(const Program& program, std::string_view name)
 
 std::optional<std::vector<uint32_t>>
 line_location(const Program& program, uint32_t file, uint64_t line, std::string& error) {
-  const uint64_t at = next_line(program, file, line);
+  const uint64_t at = line_with_insn(program, file, line);
   if (at == 0) {
     const std::string name =
         file < program.object().files.size() ? program.object().files[file] : "the program";
@@ -167,6 +155,17 @@ std::optional<std::vector<uint32_t>> find_location(const Program& program,
                       nearest ? fmt::format("; did you mean '{}'?", *nearest)
                               : "; expected a label, a kernel, LINE, FILE:LINE or *PC");
   return std::nullopt;
+}
+
+uint64_t line_with_insn(const Program& program, uint32_t file, uint64_t line) {
+  uint64_t best = 0;
+  for (uint32_t pc = 0; pc < program.insns().size(); ++pc) {
+    const isa::SourceLoc loc = program.loc(pc);
+    if (loc.file == file && loc.line >= line && (best == 0 || loc.line < best)) {
+      best = loc.line;
+    }
+  }
+  return best;
 }
 
 std::string describe_location(const Program& program, uint32_t pc) {

@@ -25,6 +25,9 @@ namespace pto::dbg {
                                                                  std::optional<uint32_t> here,
                                                                  std::string& error);
 
+/// The first line from `line` on that has an insn; 0: none.
+[[nodiscard]] uint64_t line_with_insn(const sim::Program& program, uint32_t file, uint64_t line);
+
 /// "x.pto:7 in loop" (label + insns after it); "pc 12" where the line is unknown.
 [[nodiscard]] std::string describe_location(const sim::Program& program, uint32_t pc);
 

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <filesystem>
 #include <utility>
 
@@ -55,6 +56,13 @@ Focus DapServer::thread_focus(const Json& arguments) const {
     focus = wanted;
   }
   return focus;
+}
+
+Focus DapServer::frame_focus(const Json& arguments) const {
+  const int64_t frame = find_integer(arguments, "frameId").value_or(0);
+  return frame > 0 && frame <= static_cast<int64_t>(frames_.size())
+             ? frames_[static_cast<size_t>(frame - 1)]
+             : session().focus();
 }
 
 Json DapServer::on_threads(const Json& /*arguments*/) {
@@ -107,12 +115,11 @@ Json DapServer::on_stack_trace(const Json& arguments) {
     frames_.push_back(focus);
     const isa::SourceLoc loc = program.loc(pc);
     const isa::Function* function = program.object().function_at(pc);
-    Json frame = {
-        {"id", frames_.size()},
-        {"name", function != nullptr ? function->name : fmt::format("pc {}", pc)},
-        {"line", 0},
-        {"column", 0},
-        {"instructionPointerReference", fmt::format("0x{:x}", kCodeBase + kCodeStride * pc)}};
+    Json frame = {{"id", frames_.size()},
+                  {"name", function != nullptr ? function->name : fmt::format("pc {}", pc)},
+                  {"line", 0},
+                  {"column", 0},
+                  {"instructionPointerReference", code_address(pc)}};
     if (loc.line != 0) {
       frame["line"] = loc.line - (lines_start_at_1_ ? 0 : 1);
       frame["column"] = std::max<uint32_t>(loc.column, 1) - (columns_start_at_1_ ? 0 : 1);
@@ -131,6 +138,13 @@ void DapServer::forget_references() {
 int64_t DapServer::add_parent(VariableParent parent) {
   parents_.push_back(std::move(parent));
   return static_cast<int64_t>(parents_.size());
+}
+
+const VariableParent& DapServer::need_parent(int64_t reference) const {
+  if (reference < 1 || reference > static_cast<int64_t>(parents_.size())) {
+    throw RequestError(fmt::format("variablesReference {} is not valid any more", reference));
+  }
+  return parents_[static_cast<size_t>(reference - 1)];
 }
 
 Json DapServer::on_scopes(const Json& arguments) {
@@ -193,20 +207,26 @@ Json DapServer::variable(const std::string& name,
   if (!value) {
     return {{"name", name}, {"value", fmt::format("<{}>", error)}, {"variablesReference", 0}};
   }
+  return variable(name, expression, focus, *value);
+}
+
+Json DapServer::variable(const std::string& name,
+                         const std::string& expression,
+                         const Focus& focus,
+                         const Evaluated& value) {
   Json result = {{"name", name}, {"evaluateName", expression}, {"variablesReference", 0}};
-  if (value->is_array) {
+  if (value.is_array) {
     std::string text = "{";
-    for (size_t i = 0; i < value->array.size() && i < 8; ++i) {
-      text += (i == 0 ? "" : ", ") + to_string(value->array[i]);
+    for (size_t i = 0; i < value.array.size() && i < 8; ++i) {
+      text += (i == 0 ? "" : ", ") + to_string(value.array[i]);
     }
-    result["value"] = text + (value->array.size() > 8 ? ", ...}" : "}");
+    result["value"] = text + (value.array.size() > 8 ? ", ...}" : "}");
     result["variablesReference"] = add_parent({VariableParent::Kind::kValue, focus, expression});
-    result["indexedVariables"] = std::min(value->array.size(), kMaxElementsShown);
+    result["indexedVariables"] = std::min(value.array.size(), kMaxElementsShown);
   } else {
     result["value"] =
-        value->is_pointer ? fmt::format("0x{:x}", value->value.bits) : to_string(value->value);
-    if (value->place.kind == Place::Kind::kRegister &&
-        value->place.reg.file != RegisterFile::kTile) {
+        value.is_pointer ? fmt::format("0x{:x}", value.value.bits) : to_string(value.value);
+    if (value.place.kind == Place::Kind::kRegister && value.place.reg.file != RegisterFile::kTile) {
       result["variablesReference"] =
           add_parent({VariableParent::Kind::kValue,
                       focus,
@@ -215,8 +235,8 @@ Json DapServer::variable(const std::string& name,
           isa::kWarpLanes, session_->launch().image().lanes - focus.warp * isa::kWarpLanes);
     }
   }
-  result["type"] = std::string(isa::name(value->value.type));
-  const std::string reference = memory_reference(*value, focus);
+  result["type"] = std::string(isa::name(value.value.type));
+  const std::string reference = memory_reference(value, focus);
   if (!reference.empty()) {
     result["memoryReference"] = reference;
   }
@@ -283,15 +303,11 @@ Json DapServer::children_of(const VariableParent& parent) {
     add_all('d', program.reg64_limit());
     break;
   case Kind::kPredicates: {
-    uint32_t limit = 0;
+    uint32_t used = 0;
     for (const sim::ProgramInsn& insn : program.insns()) {
-      for (uint32_t i = 0; i < isa::kPredCount; ++i) {
-        if ((((insn.reads.preds | insn.writes.preds) >> i) & 1) != 0) {
-          limit = std::max(limit, i + 1);
-        }
-      }
+      used |= insn.reads.preds | insn.writes.preds;
     }
-    add_all('p', limit);
+    add_all('p', static_cast<uint32_t>(std::bit_width(used)));
     break;
   }
   case Kind::kTiles:
@@ -333,11 +349,7 @@ Json DapServer::children_of(const VariableParent& parent) {
 }
 
 Json DapServer::on_variables(const Json& arguments) {
-  const int64_t id = need_integer(arguments, "variablesReference");
-  if (id < 1 || id > static_cast<int64_t>(parents_.size())) {
-    throw RequestError(fmt::format("variablesReference {} is not valid any more", id));
-  }
-  const VariableParent parent = parents_[static_cast<size_t>(id - 1)];
+  const VariableParent parent = need_parent(need_integer(arguments, "variablesReference"));
   Json all = children_of(parent);
   const size_t start =
       static_cast<size_t>(std::max<int64_t>(find_integer(arguments, "start").value_or(0), 0));
@@ -354,11 +366,7 @@ Json DapServer::on_variables(const Json& arguments) {
 }
 
 Json DapServer::on_set_variable(const Json& arguments) {
-  const int64_t id = need_integer(arguments, "variablesReference");
-  if (id < 1 || id > static_cast<int64_t>(parents_.size())) {
-    throw RequestError(fmt::format("variablesReference {} is not valid any more", id));
-  }
-  const VariableParent parent = parents_[static_cast<size_t>(id - 1)];
+  const VariableParent parent = need_parent(need_integer(arguments, "variablesReference"));
   const std::string expression = expression_of(parent, need_string(arguments, "name"));
   const std::string text = need_string(arguments, "value");
   std::string error;
@@ -418,16 +426,13 @@ Json DapServer::on_evaluate(const Json& arguments) {
       find_command(expression, reason).command != nullptr) {
     return run_command(expression);
   }
-  Focus focus = session().focus();
-  if (const std::optional<int64_t> frame = find_integer(arguments, "frameId");
-      frame && *frame > 0 && *frame <= static_cast<int64_t>(frames_.size())) {
-    focus = frames_[static_cast<size_t>(*frame - 1)];
-  }
+  const Focus focus = frame_focus(arguments);
   std::string error;
-  if (!evaluate(expression, focus, error)) {
+  const std::optional<Evaluated> value = evaluate(expression, focus, error);
+  if (!value) {
     throw RequestError(error);
   }
-  Json result = variable("result", expression, focus);
+  Json result = variable("result", expression, focus, *value);
   result["result"] = result.at("value");
   result.erase("value");
   result.erase("name");

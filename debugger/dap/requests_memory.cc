@@ -117,6 +117,10 @@ std::string show_address(const MemoryPlace& place) {
 
 } // namespace
 
+std::string code_address(uint32_t pc) {
+  return fmt::format("0x{:x}", kCodeBase + kCodeStride * pc);
+}
+
 std::optional<uint64_t> parse_code_address(std::string_view text) {
   return parse_number(text);
 }

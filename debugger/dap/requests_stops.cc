@@ -35,17 +35,6 @@ bool is_same_file(const std::string& a, const std::string& b) {
   return a == b || std::filesystem::equivalent(a, b, error);
 }
 
-/// The first line from `line` on with an insn; 0 if there is none.
-uint32_t line_with_insn(const isa::Object& object, uint32_t file, uint32_t line) {
-  uint32_t best = 0;
-  for (const isa::SourceLoc& loc : object.locs) {
-    if (loc.file == file && loc.line >= line && (best == 0 || loc.line < best)) {
-      best = loc.line;
-    }
-  }
-  return best;
-}
-
 } // namespace
 
 std::optional<uint32_t> DapServer::find_file(const Json& source) const {
@@ -114,8 +103,7 @@ Json DapServer::add_break(const std::string& location, const Json& wish, std::ve
   Json result = {{"id", *id}, {"verified", true}};
   if (!point.pcs.empty()) {
     const isa::SourceLoc loc = session_->program().loc(point.pcs.front());
-    result["instructionReference"] =
-        fmt::format("0x{:x}", kCodeBase + kCodeStride * point.pcs.front());
+    result["instructionReference"] = code_address(point.pcs.front());
     if (loc.line != 0) {
       result["line"] = loc.line - (lines_start_at_1_ ? 0 : 1);
       result["source"] = source_of(loc.file);
@@ -146,9 +134,8 @@ Json DapServer::on_set_breakpoints(const Json& arguments) {
                                           fmt::join(object.files, ", "))}});
       continue;
     }
-    const uint32_t with_insn = line < 1 || line > UINT32_MAX
-                                   ? 0
-                                   : line_with_insn(object, *file, static_cast<uint32_t>(line));
+    const uint64_t with_insn =
+        line < 1 ? 0 : line_with_insn(session_->program(), *file, static_cast<uint64_t>(line));
     if (with_insn == 0) {
       breakpoints.push_back(
           {{"verified", false},
@@ -226,19 +213,15 @@ Json DapServer::on_set_exception_breakpoints(const Json& arguments) {
 
 Json DapServer::on_data_breakpoint_info(const Json& arguments) {
   const std::string name = need_string(arguments, "name");
-  Focus focus = session().focus();
+  Focus focus;
   std::string expression = name;
   if (const std::optional<int64_t> reference = find_integer(arguments, "variablesReference");
       reference && *reference > 0) {
-    if (*reference > static_cast<int64_t>(parents_.size())) {
-      throw RequestError(fmt::format("variablesReference {} is not valid any more", *reference));
-    }
-    const VariableParent& parent = parents_[static_cast<size_t>(*reference - 1)];
+    const VariableParent& parent = need_parent(*reference);
     expression = expression_of(parent, name);
     focus = parent.focus;
-  } else if (const std::optional<int64_t> frame = find_integer(arguments, "frameId");
-             frame && *frame > 0 && *frame <= static_cast<int64_t>(frames_.size())) {
-    focus = frames_[static_cast<size_t>(*frame - 1)];
+  } else {
+    focus = frame_focus(arguments);
   }
   std::string error;
   const std::optional<Evaluated> value = evaluate(expression, focus, error);

@@ -45,6 +45,8 @@ public:
 /// The array of that name; empty if there is none.
 [[nodiscard]] const Json& find_array(const Json& arguments, std::string_view name);
 
+/// The protocol's address of an insn.
+[[nodiscard]] std::string code_address(uint32_t pc);
 /// A number, hexadecimal behind 0x; nothing for anything else.
 [[nodiscard]] std::optional<uint64_t> parse_code_address(std::string_view text);
 
@@ -155,14 +157,22 @@ private:
   [[nodiscard]] uint64_t threads_per_block() const;
   [[nodiscard]] int64_t thread_id(const Focus& focus) const;
   [[nodiscard]] Focus thread_focus(const Json& arguments) const;
+  /// Of the frame that a request names; the session's where it names none.
+  [[nodiscard]] Focus frame_focus(const Json& arguments) const;
   [[nodiscard]] Json source_of(uint32_t file) const;
   [[nodiscard]] Json
   variable(const std::string& name, const std::string& expression, const Focus& focus);
+  [[nodiscard]] Json variable(const std::string& name,
+                              const std::string& expression,
+                              const Focus& focus,
+                              const Evaluated& value);
   [[nodiscard]] Json children_of(const VariableParent& parent);
   [[nodiscard]] Json elements_of(const VariableParent& parent);
   [[nodiscard]] std::optional<Evaluated>
   evaluate(const std::string& expression, const Focus& focus, std::string& error);
   int64_t add_parent(VariableParent parent);
+  /// By its variablesReference; RequestError for one that is not valid any more.
+  [[nodiscard]] const VariableParent& need_parent(int64_t reference) const;
   [[nodiscard]] std::string expression_of(const VariableParent& parent,
                                           const std::string& name) const;
   [[nodiscard]] std::string memory_reference(const Evaluated& value, const Focus& focus) const;
