@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The inside of a session. Private; session_run.cc runs, session_stops.cc decides where to stop,
-// session_back.cc goes back, session_state.cc reads and writes.
+// session_back.cc goes back, session_state.cc reads and writes, session_trace.cc notes what a step
+// does.
 #pragma once
 
 #include "debugger/check_proxy.h"
@@ -77,7 +78,6 @@ struct Session::Impl final : sim::IssueGate, sim::Observer {
   uint64_t next_limit();
   [[nodiscard]] uint64_t position() const { return engine->position(); }
   [[nodiscard]] uint64_t shown_cycle() const;
-  void finish_trace();
 
   bool may_issue(const sim::BlockRun& block, uint32_t warp, uint64_t cycle) override;
   void issued(const sim::BlockRun& block, const sim::IssueRecord& record) override;
@@ -86,10 +86,14 @@ struct Session::Impl final : sim::IssueGate, sim::Observer {
   sim::Wants wants() const override;
   void block_begin(const sim::BlockRun& block) override;
   void block_end(const sim::BlockRun& block) override;
-  void before_insn(const sim::EventSite& site, uint32_t active, uint32_t exec) override;
   void barrier_release(const sim::BlockRun& block, unsigned id) override;
   void copy_complete(const sim::BlockRun& block, const sim::CopyRecord& copy, bool forced) override;
+
+  // ------------------------------------------------ trace of a step (session_trace.cc)
+  void before_insn(const sim::EventSite& site, uint32_t active, uint32_t exec) override;
+  void close_trace(const sim::BlockRun& block, const sim::IssueRecord& record);
   void print_line(const sim::EventSite& site, unsigned lane, std::string_view line) override;
+  void finish_trace();
 
   // ------------------------------------------------ stops (session_stops.cc)
   void index_stops();
