@@ -55,6 +55,12 @@ enum class Op : uint8_t {
   kLogicalOr,
 };
 
+/// To another type as a cast does it.
+[[nodiscard]] Value convert(const Value& value, isa::Type type);
+/// A binary operator that needs both sides. False with a sentence in `error`.
+[[nodiscard]] bool
+compute(Op op, const Value& left, const Value& right, Value& out, std::string& error);
+
 struct Node {
   NodeKind kind = NodeKind::kConstant;
   Op op = Op::kPlus;
