@@ -39,6 +39,26 @@ struct Command {
   bool (*run)(Debugger& debugger, std::string_view arguments) = nullptr;
 };
 
+/// A row of the group of information: its summary says all.
+constexpr Command info_row(std::string_view name,
+                           std::string_view aliases,
+                           std::string_view usage,
+                           std::string_view summary,
+                           std::string_view example,
+                           bool (*run)(Debugger&, std::string_view),
+                           Completes completes = Completes::kNothing) {
+  return {.name = name,
+          .aliases = aliases,
+          .group = CommandGroup::kInfo,
+          .usage = usage,
+          .summary = summary,
+          .example = example,
+          .completes = completes,
+          .run = run};
+}
+/// Of a table of theirs that may be long.
+inline constexpr size_t kRowsShown = 64;
+
 /// Every row, by file.
 std::span<const Command> run_commands();
 std::span<const Command> back_commands();
@@ -46,6 +66,8 @@ std::span<const Command> stop_commands();
 std::span<const Command> focus_commands();
 std::span<const Command> look_commands();
 std::span<const Command> info_commands();
+std::span<const Command> memory_commands();
+std::span<const Command> launch_commands();
 std::span<const Command> time_commands();
 std::span<const Command> session_commands();
 /// All of them.

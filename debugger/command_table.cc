@@ -104,6 +104,8 @@ std::vector<const Command*> all_commands() {
                                               focus_commands(),
                                               look_commands(),
                                               info_commands(),
+                                              memory_commands(),
+                                              launch_commands(),
                                               time_commands(),
                                               session_commands()}) {
     for (const Command& row : rows) {
