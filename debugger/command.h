@@ -109,6 +109,11 @@ std::string upper_mnemonic(const isa::Insn& insn);
 /// Stop as text, several lines, and as JSON.
 std::string describe_stop(const Session& session, const StopEvent& stop);
 nlohmann::ordered_json stop_json(const Session& session, const StopEvent& stop);
+/// Insns from `begin` to before `end` with functions and labels, and an arrow at `here`.
+std::string
+list_insns(const sim::Program& program, uint32_t begin, uint32_t end, std::optional<uint32_t> here);
+/// Calls and waiting parts of a warp that has not ended, a line each.
+std::string describe_frames(const sim::Program& program, const sim::BlockRun& block, uint32_t warp);
 /// What was watched, element by element; "..." behind the first `limit`.
 std::vector<std::string>
 watch_values(const WatchHit& hit, std::span<const uint8_t> bytes, size_t limit);

@@ -4,7 +4,6 @@
 #include "isa/file_io.h"
 #include "simulator/block.h"
 #include "simulator/element.h"
-#include "simulator/lane_ranges.h"
 #include "simulator/npy.h"
 #include "simulator/number_text.h"
 
@@ -101,22 +100,7 @@ bool read_examine(Debugger& debugger, std::string_view text, Examine& examine) {
 }
 
 bool disassemble_range(Debugger& debugger, uint32_t begin, uint32_t end) {
-  const sim::Program& program = *debugger.program();
-  const std::optional<uint32_t> here = debugger.here();
-  for (uint32_t pc = begin; pc < end && pc < program.insns().size(); ++pc) {
-    const isa::Function* function = program.object().function_at(pc);
-    if (function != nullptr) {
-      if (function->first_pc == pc) {
-        debugger.print("{} {}:\n", function->is_kernel ? ".kernel" : ".func", function->name);
-      }
-      for (const isa::Label& label : function->labels) {
-        if (label.pc == pc) {
-          debugger.print("{}:\n", label.name);
-        }
-      }
-    }
-    debugger.print("{} {:>4}  {}\n", pc == here ? "=>" : "  ", pc, program.text(pc));
-  }
+  debugger.print("{}", list_insns(*debugger.program(), begin, end, debugger.here()));
   return true;
 }
 
@@ -370,30 +354,11 @@ bool backtrace(Debugger& debugger, std::string_view /*arguments*/) {
     return false;
   }
   const Session& session = *debugger.session();
-  const sim::WarpState& warp = run->warp(session.focus().warp);
-  if (warp.status == sim::WarpStatus::kDone) {
+  const uint32_t warp = session.focus().warp;
+  if (run->warp(warp).status == sim::WarpStatus::kDone) {
     return debugger.fail("the warp has ended");
   }
-  const sim::Program& program = session.program();
-  const uint32_t mask = run->active_mask(session.focus().warp);
-  debugger.print(
-      "#0  {}  (lanes {})\n", describe_location(program, warp.pc), sim::lane_ranges(mask, ","));
-  uint32_t frame = 1;
-  bool is_base = warp.is_call_base;
-  for (size_t i = warp.stack.size(); i-- > 0;) {
-    const sim::StackEntry& part = warp.stack[i];
-    if (is_base) {
-      debugger.print("#{}  {}  (lanes {})\n",
-                     frame++,
-                     describe_location(program, part.pc),
-                     sim::lane_ranges(part.mask, ","));
-    } else {
-      debugger.print("    lanes {} wait at {}\n",
-                     sim::lane_ranges(part.mask, ","),
-                     describe_location(program, part.pc));
-    }
-    is_base = part.is_call_base;
-  }
+  debugger.print("{}", describe_frames(session.program(), *run, warp));
   return true;
 }
 
