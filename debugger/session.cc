@@ -61,28 +61,6 @@ Session::Impl::~Impl() {
   engine.reset(); // before the history of the memory that it writes
 }
 
-void Session::Impl::add_check(CatchKind kind) {
-  switch (kind) {
-  case CatchKind::kNan:
-    check_set.add(sim::CheckKind::kNan);
-    return;
-  case CatchKind::kRace:
-    check_set.add(sim::CheckKind::kRace);
-    return;
-  case CatchKind::kInit:
-    check_set.add(sim::CheckKind::kInit);
-    return;
-  case CatchKind::kSync:
-    check_set.add(sim::CheckKind::kSync);
-    return;
-  case CatchKind::kBarrier:
-  case CatchKind::kTrap:
-  case CatchKind::kLaunch:
-  case CatchKind::kFault:
-    return;
-  }
-}
-
 Session::Session(sim::Machine& machine,
                  std::shared_ptr<const sim::Program> program,
                  sim::LaunchConfig config,

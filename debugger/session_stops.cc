@@ -65,18 +65,19 @@ uint32_t pick_lane(uint32_t active, uint32_t preferred) {
   return active != 0 ? static_cast<uint32_t>(std::countr_zero(active)) : 0;
 }
 
+/// Events that a check finds.
+constexpr std::pair<CatchKind, sim::CheckKind> kChecked[] = {
+    {CatchKind::kNan, sim::CheckKind::kNan},
+    {CatchKind::kRace, sim::CheckKind::kRace},
+    {CatchKind::kInit, sim::CheckKind::kInit},
+    {CatchKind::kSync, sim::CheckKind::kSync},
+};
+
 CatchKind catch_kind(sim::CheckKind kind) {
-  switch (kind) {
-  case sim::CheckKind::kNan:
-    return CatchKind::kNan;
-  case sim::CheckKind::kRace:
-    return CatchKind::kRace;
-  case sim::CheckKind::kInit:
-    return CatchKind::kInit;
-  case sim::CheckKind::kSync:
-    return CatchKind::kSync;
-  case sim::CheckKind::kMem:
-    break;
+  for (const auto& [event, check] : kChecked) {
+    if (check == kind) {
+      return event;
+    }
   }
   return CatchKind::kFault;
 }
@@ -505,6 +506,14 @@ void Session::Impl::check_findings() {
       event.findings.push_back(finding);
     } else if (hits.size() > before) {
       hits.back().event.findings.push_back(finding);
+    }
+  }
+}
+
+void Session::Impl::add_check(CatchKind kind) {
+  for (const auto& [caught, check] : kChecked) {
+    if (caught == kind) {
+      check_set.add(check);
     }
   }
 }
