@@ -7,7 +7,7 @@
 
 namespace pto::dbg {
 
-/// Makes sessions of one kernel over one machine; `fresh` puts the memory back first.
+/// Makes sessions of one kernel over one machine.
 struct SessionFixture : sim::SimFixture {
   using sim::SimFixture::SimFixture;
 
