@@ -177,10 +177,10 @@ TEST_CASE("arithmetic is C's") {
       {"10 - 4 - 3", "3"},
       {"n * 2", "6"},
   };
-  for (const auto& [text, value] : cases) {
-    CAPTURE(text);
-    const std::string said = prompt.text(fmt::format("output {}", text));
-    CHECK(said == value);
+  for (const auto& one : cases) {
+    CAPTURE(one.first);
+    const std::string said = prompt.text(fmt::format("output {}", one.first));
+    CHECK(said == one.second);
   }
 }
 
