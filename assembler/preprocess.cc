@@ -3,17 +3,18 @@
 #include "assembler/preprocess.h"
 
 #include "assembler/registers.h"
+#include "assembler/standard_input.h"
+#include "isa/file_io.h"
 #include "isa/suggest.h"
 #include "isa/table.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
+#include <cstddef>
 #include <filesystem>
 #include <memory>
+#include <utility>
 
 namespace pto::as {
 
@@ -27,6 +28,14 @@ std::string normal(const std::filesystem::path& path) {
   return path.lexically_normal().string();
 }
 
+constexpr uint64_t kLargestText = uint64_t{1} << 30; // of a program
+
+std::optional<std::string> as_text(const std::optional<std::vector<std::byte>>& bytes) {
+  return bytes ? std::optional<std::string>(
+                     std::in_place, reinterpret_cast<const char*>(bytes->data()), bytes->size())
+               : std::nullopt;
+}
+
 } // namespace
 
 std::optional<std::string> read_text_file(const std::string& path, std::string& error) {
@@ -35,27 +44,11 @@ std::optional<std::string> read_text_file(const std::string& path, std::string& 
     error = fmt::format("'{}' is a folder", path);
     return std::nullopt;
   }
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"),
-                                                             std::fclose);
-  if (file == nullptr) {
-    error = fmt::format("cannot read '{}': {}", path, std::strerror(errno));
-    return std::nullopt;
-  }
-  constexpr size_t kLimit = size_t{1} << 30;
-  std::string text;
-  char buffer[65536];
-  while (const size_t count = std::fread(buffer, 1, sizeof buffer, file.get())) {
-    text.append(buffer, count);
-    if (text.size() > kLimit) {
-      error = fmt::format("'{}' is over {} MiB, too large for a program", path, kLimit >> 20);
-      return std::nullopt;
-    }
-  }
-  if (std::ferror(file.get()) != 0) {
-    error = fmt::format("cannot read '{}': {}", path, std::strerror(errno));
-    return std::nullopt;
-  }
-  return text;
+  return as_text(isa::read_file(path, error, kLargestText));
+}
+
+std::optional<std::string> read_standard_input(std::string& error) {
+  return as_text(isa::read_standard_input(error, kLargestText));
 }
 
 Preprocessor::Preprocessor(const isa::SourceFile& file,

@@ -4,6 +4,7 @@
 //
 // Reading is total: any bytes give a profile or issues. Every complaint of a file is collected, so
 // that one run shows them all; a value that does not fit leaves the inherited one in place.
+#include "isa/file_io.h"
 #include "isa/machine.h"
 #include "isa/machine_fields.h"
 
@@ -12,9 +13,9 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <set>
-#include <sstream>
+#include <system_error>
+#include <utility>
 
 namespace pto::isa {
 
@@ -524,14 +525,12 @@ std::optional<MachineProfile> parse_chain(std::string_view text,
   return std::nullopt;
 }
 
-std::optional<std::string> read_file(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  if (!in || std::filesystem::is_directory(path)) {
-    return std::nullopt;
-  }
-  std::ostringstream text;
-  text << in.rdbuf();
-  return text.str();
+std::optional<std::string> read_text(const std::string& path, std::string& error) {
+  constexpr uint64_t kLimitBytes = uint64_t{64} << 20;
+  const std::optional<std::vector<std::byte>> bytes = read_file(path, error, kLimitBytes);
+  return bytes ? std::optional<std::string>(
+                     std::in_place, reinterpret_cast<const char*>(bytes->data()), bytes->size())
+               : std::nullopt;
 }
 
 bool is_path(std::string_view name) {
@@ -572,9 +571,17 @@ std::optional<MachineProfile> load_machine(std::string_view name_or_path, Profil
                       0});
     return std::nullopt;
   }
-  const std::optional<std::string> text = read_file(name);
+  std::string error;
+  const std::optional<std::string> text = read_text(name, error);
   if (!text) {
-    issues.push_back({name, {}, "cannot read this machine profile: no such file", {}, 0, 0});
+    std::error_code code;
+    const bool is_missing = !std::filesystem::exists(name, code);
+    issues.push_back({name,
+                      {},
+                      is_missing ? "cannot read this machine profile: no such file" : error,
+                      {},
+                      0,
+                      0});
     return std::nullopt;
   }
   const std::filesystem::path folder = std::filesystem::path(name).parent_path();
@@ -582,7 +589,9 @@ std::optional<MachineProfile> load_machine(std::string_view name_or_path, Profil
     if (const auto found = shipped_machine_text(parent)) {
       return std::string(*found);
     }
-    return is_path(parent) ? read_file((folder / std::string(parent)).string()) : std::nullopt;
+    std::string problem; // the reader of the chain says that it is missing
+    return is_path(parent) ? read_text((folder / std::string(parent)).string(), problem)
+                           : std::nullopt;
   };
   return parse_machine(*text, name, beside, issues);
 }
