@@ -201,6 +201,14 @@ private:
     }
     case TokenKind::kFloat: {
       ConstValue value = real(parse_double(token.text));
+      if (std::isinf(value.real)) {
+        context_.diags
+            .error(cursor_.range(token),
+                   fmt::format("constant {} does not fit any float type", token.text))
+            .expect("at most 3.4e38 in size for f32, 65504 for f16")
+            .advise("infinity is written inf");
+        return std::nullopt;
+      }
       value.literal = &cursor_.next();
       return value;
     }
@@ -352,16 +360,29 @@ private:
     return checked(op, x * y);
   }
 
+  /// Infinity comes of inf and of a division by zero, and never of two finite constants unseen.
+  std::optional<ConstValue> finite(const Token& op, double x, double y, double result) {
+    if (std::isinf(result) && std::isfinite(x) && std::isfinite(y)) {
+      context_.diags
+          .error(cursor_.range(op),
+                 fmt::format("{} {} {} does not fit any float type", x, op.text, y))
+          .expect("at most 3.4e38 in size for f32, 65504 for f16")
+          .advise("infinity is written inf");
+      return std::nullopt;
+    }
+    return real(result);
+  }
+
   std::optional<ConstValue> apply_float(const Token& op, double x, double y) {
     switch (op.punct) {
     case Punct::kPlus:
-      return real(x + y);
+      return finite(op, x, y, x + y);
     case Punct::kMinus:
-      return real(x - y);
+      return finite(op, x, y, x - y);
     case Punct::kStar:
-      return real(x * y);
+      return finite(op, x, y, x * y);
     case Punct::kSlash:
-      return real(x / y);
+      return y == 0 ? real(x / y) : finite(op, x, y, x / y);
     case Punct::kPercent:
     case Punct::kShiftLeft:
     case Punct::kShiftRight:

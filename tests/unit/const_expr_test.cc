@@ -95,6 +95,19 @@ TEST_CASE("floats") {
   CHECK(eval("1.5 << 1") == "error: 5 operator '<<' on a float constant");
 }
 
+TEST_CASE("infinity comes of inf and of a division by zero only") {
+  CHECK(eval("inf") == "inf");
+  CHECK(eval("-inf") == "-inf");
+  CHECK(eval("inf + 1") == "inf");
+  CHECK(eval("1.0 / 0.0") == "inf");
+  CHECK(eval("1e308") == "1e+308");
+  CHECK(eval("1e400") == "error: 1 constant 1e400 does not fit any float type");
+  CHECK(eval("1.0 - 1e400") == "error: 7 constant 1e400 does not fit any float type");
+  CHECK(eval("1e308 + 1e308") == "error: 7 1e+308 + 1e+308 does not fit any float type");
+  CHECK(eval("1e308 * -10") == "error: 7 1e+308 * -10 does not fit any float type");
+  CHECK(eval("1e308 / 0.01") == "error: 7 1e+308 / 0.01 does not fit any float type");
+}
+
 TEST_CASE("deep nesting ends with a message") {
   CHECK(eval(std::string(100000, '(')).find("expression nested over") != std::string::npos);
   CHECK(eval(std::string(100000, '-') + "1").find("expression nested over") != std::string::npos);
