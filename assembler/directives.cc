@@ -4,6 +4,7 @@
 #include "assembler/operand_place.h"
 #include "assembler/parser.h"
 #include "isa/machine.h"
+#include "isa/object_check.h"
 #include "isa/suggest.h"
 
 #include <fmt/format.h>
@@ -14,12 +15,6 @@ namespace pto::as {
 
 using isa::SourceRange;
 using isa::Type;
-
-namespace {
-
-constexpr uint32_t kMostLanes = 2048;
-
-} // namespace
 
 const Parser::Directive* Parser::find_directive(std::string_view name) {
   static constexpr Directive kDirectives[] = {
@@ -374,7 +369,7 @@ void Parser::close_function(SourceRange end) {
 }
 
 void Parser::do_maxlanes(TokenCursor& cursor) {
-  const std::optional<uint32_t> count = parse_count(cursor, "number of lanes", kMostLanes);
+  const std::optional<uint32_t> count = parse_count(cursor, "number of lanes", isa::kMostLanes);
   if (!count || !expect_end(cursor)) {
     return;
   }

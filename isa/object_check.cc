@@ -81,6 +81,9 @@ std::string check_function(const Object& object, const Function& function, uint3
       function.l1_bytes > kL1Limit) {
     return wrong("more registers or scratchpad than the machine can have");
   }
+  if (function.max_lanes > (function.is_kernel ? kMostLanes : 0)) {
+    return wrong("more lanes than a block can have, or a limit on a function that is no kernel");
+  }
   if (!function.is_kernel && !function.params.empty()) {
     return wrong("parameters on a function that is no kernel");
   }

@@ -9,6 +9,9 @@
 
 namespace pto::isa {
 
+/// Most lanes of a block that .maxlanes may name.
+inline constexpr uint32_t kMostLanes = 2048;
+
 /// Empty if names are names and unique, symbols fit their space, code ranges follow one another,
 /// every operand refers to something that exists and control stays inside its function; else what
 /// is wrong and where. Needs as many locs as insns and valid insns.

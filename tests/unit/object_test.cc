@@ -386,6 +386,11 @@ TEST_CASE("contradictions inside an object are found and named") {
   found(error_after([](Object& o) { o.code[11].guard = {.present = true}; }), "control runs past");
   found(error_after([](Object& o) { o.code[11] = o.code[1]; }), "ret in a kernel");
   found(error_after([](Object& o) { o.code[1] = o.code[0]; }), "function 'twice': control runs");
+  // What .maxlanes cannot say could not be assembled again.
+  found(error_after([](Object& o) { o.functions[1].max_lanes = 2049; }), "'work': more lanes than");
+  found(error_after([](Object& o) { o.functions[1].max_lanes = UINT32_MAX; }),
+        "'work': more lanes");
+  found(error_after([](Object& o) { o.functions[0].max_lanes = 7; }), "'twice': more lanes than");
 }
 
 TEST_CASE("harmless variations are accepted") {
@@ -397,7 +402,7 @@ TEST_CASE("harmless variations are accepted") {
   CHECK(error_after([](Object& o) { o.symbols[0].owner = kFileScope; }) == "");
   CHECK(error_after([](Object& o) { o.locs[3] = {}; }) == "");
   CHECK(error_after([](Object& o) { o.strings.push_back(std::string("\0\n\xff", 3)); }) == "");
-  CHECK(error_after([](Object& o) { o.functions[0].max_lanes = 7; }) == "");
+  CHECK(error_after([](Object& o) { o.functions[1].max_lanes = 2048; }) == "");
   CHECK(error_after([](Object& o) { // an endless loop needs no exit, code after it no end
           o.code[10] = make("bra", Type::kNone, {label(2)});
           o.code[11] = o.code[0];
