@@ -6,6 +6,7 @@
 // characters, bytes that are not UTF-8, control characters, or be megabytes long. It is turned
 // into cells (what to print, how wide, which bytes it stands for) and the caret line is drawn over
 // cells, so the caret stands under the right character in every case.
+#include "isa/clipped.h"
 #include "isa/diag.h"
 
 #include <fmt/format.h>
@@ -162,7 +163,7 @@ public:
   void show(const Diagnostic& diagnostic) {
     include_stack(diagnostic.range.file);
     const bool is_error = diagnostic.severity == Severity::kError;
-    std::string message = diagnostic.message;
+    std::string message = clipped(diagnostic.message);
     if (!diagnostic.warning.empty()) {
       message += fmt::format(" [-W{}{}]", is_error ? "error=" : "", diagnostic.warning);
     }
@@ -171,13 +172,13 @@ public:
              is_error ? "\033[1;31m" : "\033[1;35m",
              message);
     snippet(diagnostic.range, diagnostic.replaced, diagnostic.replacement);
-    detail("expected", diagnostic.expected);
-    detail("help", diagnostic.help);
+    detail("expected", clipped(diagnostic.expected));
+    detail("help", clipped(diagnostic.help));
     for (const DiagnosticNote& note : diagnostic.notes) {
       if (note.range.file != diagnostic.range.file) {
         include_stack(note.range.file);
       }
-      headline(note.range, "note", "\033[1;36m", note.message);
+      headline(note.range, "note", "\033[1;36m", clipped(note.message));
       snippet(note.range, {}, {});
     }
   }
@@ -304,7 +305,7 @@ void put_place(nlohmann::ordered_json& out, const SourceRange& range) {
 nlohmann::ordered_json to_json(const Diagnostic& diagnostic) {
   nlohmann::ordered_json out;
   out["severity"] = diagnostic.severity == Severity::kError ? "error" : "warning";
-  out["message"] = diagnostic.message;
+  out["message"] = clipped(diagnostic.message);
   put_place(out, diagnostic.range);
   if (!diagnostic.warning.empty()) {
     out["warning"] = diagnostic.warning;
@@ -313,10 +314,10 @@ nlohmann::ordered_json to_json(const Diagnostic& diagnostic) {
     out["source"] = diagnostic.range.file->line_around(diagnostic.range.offset).substr(0, 4096);
   }
   if (!diagnostic.expected.empty()) {
-    out["expected"] = diagnostic.expected;
+    out["expected"] = clipped(diagnostic.expected);
   }
   if (!diagnostic.help.empty()) {
-    out["help"] = diagnostic.help;
+    out["help"] = clipped(diagnostic.help);
   }
   if (!diagnostic.replacement.empty()) {
     nlohmann::ordered_json fix;
@@ -327,7 +328,7 @@ nlohmann::ordered_json to_json(const Diagnostic& diagnostic) {
   out["notes"] = nlohmann::ordered_json::array();
   for (const DiagnosticNote& note : diagnostic.notes) {
     nlohmann::ordered_json entry;
-    entry["message"] = note.message;
+    entry["message"] = clipped(note.message);
     put_place(entry, note.range);
     out["notes"].push_back(std::move(entry));
   }

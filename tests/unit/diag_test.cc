@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Places, carets, limits, warning switches and the JSON form of diagnostics.
+#include "isa/clipped.h"
 #include "isa/diag.h"
 
 #include <doctest/doctest.h>
@@ -184,4 +185,33 @@ TEST_CASE("the JSON form holds places, fix and notes, and survives bad bytes") {
   CHECK(entry["end_column"] == 6);
   CHECK(entry["fix"]["text"] == "load");
   CHECK(entry["notes"][0]["column"] == 7);
+}
+
+TEST_CASE("long words and texts are clipped, letters stay whole") {
+  CHECK(clipped("a word, another\nand a third") == "a word, another\nand a third");
+  CHECK(clipped(std::string(300, 'x')) == std::string(300, 'x'));
+  const std::string cut = std::string(200, 'x') + "..." + std::string(40, 'x');
+  CHECK(clipped(std::string(301, 'x')) == cut);
+  CHECK(clipped("unknown '" + std::string(1'000'000, 'x') + "'; did you mean 'y'?") ==
+        "unknown '" + std::string(199, 'x') + "..." + std::string(38, 'x') +
+            "'; did you mean 'y'?");
+  std::string letters;
+  for (int i = 0; i < 500; ++i) {
+    letters += "\xE2\x82\xAC"; // three bytes: neither 200 nor 40 is a whole number of them
+  }
+  CHECK(clipped(letters) == letters.substr(0, 198) + "..." + letters.substr(0, 39));
+  std::string words;
+  for (int i = 0; i < 100'000; ++i) {
+    words += "word ";
+  }
+  CHECK(clipped(words) == words.substr(0, 4000) + "...");
+  CHECK(clipped("\x1B[2J\x7F\a\tb\r") == "?[2J??\tb?");
+}
+
+TEST_CASE("no form of a diagnostic repeats a long text") {
+  const std::string text(1'000'000, 'x');
+  Diagnostics diags;
+  diags.error({}, text).expect(text).advise(text).note({}, text);
+  CHECK(render(diags).size() < 1200);
+  CHECK(render_json(diags).size() < 1500);
 }
