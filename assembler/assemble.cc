@@ -4,6 +4,7 @@
 
 #include "assembler/lints.h"
 #include "assembler/parser.h"
+#include "isa/issue_text.h"
 #include "isa/machine.h"
 
 #include <fmt/format.h>
@@ -66,7 +67,7 @@ std::optional<Assembly> assemble_program(const isa::SourceFile& file,
                                                     : options.machine,
                           issues);
     for (const isa::ProfileIssue& issue : issues) {
-      diags.error({}, issue.to_string());
+      diags.error({}, isa::message_of(issue));
     }
     run_lints(assembly->program, assembly->analysis, machine ? &*machine : nullptr, diags);
   }

@@ -2,6 +2,7 @@
 // The kinds of devices, a row each.
 #include "runtime/open.h"
 
+#include "isa/issue_text.h"
 #include "isa/suggest.h"
 #include "runtime/npu_backend.h"
 #include "runtime/sim_backend.h"
@@ -57,7 +58,11 @@ load_profile(std::string_view device, std::string_view name, const DeviceOptions
   isa::ProfileIssues issues;
   std::optional<isa::MachineProfile> profile = isa::load_machine(name, issues);
   if (!profile) {
-    throw DeviceUnavailableError(fmt::format("device {}: {}", device, isa::to_string(issues)));
+    std::vector<std::string> messages;
+    for (const isa::ProfileIssue& issue : issues) {
+      messages.push_back(isa::message_of(issue));
+    }
+    throw DeviceUnavailableError(fmt::format("device {}: {}", device, fmt::join(messages, "; ")));
   }
   return std::move(*profile);
 }
