@@ -3,6 +3,7 @@
 // names, used in both directions.
 #include "simulator/report/run_json.h"
 
+#include "isa/clipped.h"
 #include "isa/insn_desc.h"
 #include "simulator/report/reports.h"
 #include "simulator/report/timeline_export.h"
@@ -11,6 +12,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 
 namespace pto::sim {
 
@@ -49,6 +51,60 @@ constexpr std::array kSharedFields = {
     Field<SharedCounters>{"atomic_ops", &SharedCounters::atomic_ops},
 };
 
+/// As messages quote it: whatever a damaged file holds in its place may be long, or no UTF-8.
+std::string shown(const Json& json) {
+  return json.is_number() ? json.dump() : fmt::format("this {}", json.type_name());
+}
+
+/// A limit. The library would make a number of -5 and of 1e300.
+template <class T> T whole(const Json& json, uint64_t most = std::numeric_limits<T>::max()) {
+  if (!json.is_number_unsigned() || json.get<uint64_t>() > most) {
+    throw RunFormatError(
+        fmt::format("{} is no count; expected a whole number from 0 to {}", shown(json), most));
+  }
+  return json.get<T>();
+}
+
+/// What was counted or lasted so long; differences of two of them fit 64 bits.
+uint64_t count(const Json& json) {
+  return whole<uint64_t>(json, std::numeric_limits<int64_t>::max());
+}
+
+/// A mean, a share or a rate.
+double real(const Json& json) {
+  if (!json.is_number() || !(json.get<double>() >= 0)) {
+    throw RunFormatError(fmt::format("{} is no figure; expected 0 or more", shown(json)));
+  }
+  return json.get<double>();
+}
+
+/// A pc, or -1 for none.
+uint32_t optional_pc(const Json& json) {
+  const bool is_none = json.is_number_integer() && json.get<int64_t>() == -1;
+  return is_none ? UINT32_MAX : whole<uint32_t>(json);
+}
+
+/// An event or barrier, or what stands for none.
+int small(const Json& json, const char* key, int absent) {
+  const auto found = json.find(key);
+  if (found == json.end()) {
+    return absent;
+  }
+  if (!found->is_number_integer() || found->get<int64_t>() < absent ||
+      found->get<int64_t>() > UINT16_MAX) {
+    throw RunFormatError(fmt::format("{} is no {}", shown(*found), key));
+  }
+  return found->get<int>();
+}
+
+template <class F> auto list_from_json(const Json& json, F convert) {
+  std::vector<decltype(convert(json))> values;
+  for (const Json& item : json) {
+    values.push_back(convert(item));
+  }
+  return values;
+}
+
 template <class T, size_t kCount>
 Json fields_to_json(const T& value, const std::array<Field<T>, kCount>& fields) {
   Json json = Json::object();
@@ -61,7 +117,7 @@ Json fields_to_json(const T& value, const std::array<Field<T>, kCount>& fields) 
 template <class T, size_t kCount>
 void fields_from_json(const Json& json, T& value, const std::array<Field<T>, kCount>& fields) {
   for (const Field<T>& field : fields) {
-    value.*field.member = json.at(field.name).template get<uint64_t>();
+    value.*field.member = count(json.at(field.name));
   }
 }
 
@@ -78,7 +134,8 @@ Json stalls_to_json(const StallCycles& stalls) {
 StallCycles stalls_from_json(const Json& json) {
   StallCycles stalls;
   for (unsigned r = 0; r < kStallReasonCount; ++r) {
-    stalls.cycles[r] = json.value(std::string(kStallInfo[r].name), uint64_t{0});
+    const auto found = json.find(std::string(kStallInfo[r].name));
+    stalls.cycles[r] = found == json.end() ? 0 : count(*found);
   }
   return stalls;
 }
@@ -88,7 +145,12 @@ Json dim_to_json(const Dim3& dim) {
 }
 
 Dim3 dim_from_json(const Json& json) {
-  return {json.at(0).get<uint32_t>(), json.at(1).get<uint32_t>(), json.at(2).get<uint32_t>()};
+  const Dim3 dim{
+      whole<uint32_t>(json.at(0)), whole<uint32_t>(json.at(1)), whole<uint32_t>(json.at(2))};
+  if (dim.x == 0 || dim.y == 0 || dim.z == 0) {
+    throw RunFormatError(fmt::format("{} is no size", to_string(dim)));
+  }
+  return dim;
 }
 
 Json insn_to_json(const ReportInsn& insn) {
@@ -124,13 +186,13 @@ Json insn_to_json(const ReportInsn& insn) {
 
 ReportInsn insn_from_json(const Json& json) {
   ReportInsn insn;
-  insn.pc = json.at("pc").get<uint32_t>();
+  insn.pc = whole<uint32_t>(json.at("pc"));
   insn.place = json.at("place").get<std::string>();
   insn.text = json.at("text").get<std::string>();
   insn.mnemonic = json.at("mnemonic").get<std::string>();
   insn.stage = json.value("stage", std::string());
-  insn.file = json.at("file").get<uint32_t>();
-  insn.line = json.at("line").get<uint32_t>();
+  insn.file = whole<uint32_t>(json.at("file"));
+  insn.line = whole<uint32_t>(json.at("line"));
   const std::string letter = json.at("unit").get<std::string>();
   while (insn.unit < isa::kUnitCount && isa::kUnits[insn.unit].letter != letter) {
     ++insn.unit;
@@ -138,15 +200,15 @@ ReportInsn insn_from_json(const Json& json) {
   if (insn.unit == isa::kUnitCount) {
     throw RunFormatError(fmt::format("insn {}: no unit '{}'", insn.pc, letter));
   }
-  insn.issues = json.at("issues").get<uint64_t>();
-  insn.lane_ops = json.at("lane_ops").get<uint64_t>();
-  insn.flops = json.at("flops").get<uint64_t>();
+  insn.issues = count(json.at("issues"));
+  insn.lane_ops = count(json.at("lane_ops"));
+  insn.flops = count(json.at("flops"));
   insn.stalls = stalls_from_json(json.at("stalls"));
-  insn.wait_event = json.value("waits_for", int{ReportInsn::kNoWait});
+  insn.wait_event = small(json, "waits_for", ReportInsn::kNoWait);
   insn.is_copy = json.contains("copies");
   insn.is_copy_out = json.value("copies", std::string()) == "out";
-  insn.copy_event = json.value("event", -1);
-  insn.barrier = json.value("barrier", -1);
+  insn.copy_event = small(json, "event", -1);
+  insn.barrier = small(json, "barrier", -1);
   insn.is_block_scoped = json.value("block_scoped", false);
   return insn;
 }
@@ -162,11 +224,11 @@ Json line_to_json(const ReportLine& line) {
 
 ReportLine line_from_json(const Json& json) {
   ReportLine line;
-  line.file = json.at("file").get<uint32_t>();
-  line.line = json.at("line").get<uint32_t>();
+  line.file = whole<uint32_t>(json.at("file"));
+  line.line = whole<uint32_t>(json.at("line"));
   line.text = json.at("text").get<std::string>();
-  line.pcs = json.at("pcs").get<std::vector<uint32_t>>();
-  line.issues = json.at("issues").get<uint64_t>();
+  line.pcs = list_from_json(json.at("pcs"), [](const Json& pc) { return whole<uint32_t>(pc); });
+  line.issues = count(json.at("issues"));
   line.stalls = stalls_from_json(json.at("stalls"));
   return line;
 }
@@ -182,11 +244,13 @@ Json core_to_json(const CoreCounters& core) {
 
 CoreCounters core_from_json(const Json& json) {
   CoreCounters core;
-  core.blocks = json.at("blocks").get<uint64_t>();
-  core.insns = json.at("insns").get<uint64_t>();
-  core.busy_cycles = json.at("issuing_cycles").get<uint64_t>();
-  core.occupied_cycles = json.at("occupied_cycles").get<uint64_t>();
-  core.unit_busy_cycles = json.at("unit_busy_cycles").get<std::array<double, isa::kUnitCount>>();
+  core.blocks = count(json.at("blocks"));
+  core.insns = count(json.at("insns"));
+  core.busy_cycles = count(json.at("issuing_cycles"));
+  core.occupied_cycles = count(json.at("occupied_cycles"));
+  for (unsigned unit = 0; unit < isa::kUnitCount; ++unit) {
+    core.unit_busy_cycles[unit] = real(json.at("unit_busy_cycles").at(unit));
+  }
   fields_from_json(json.at("memory"), core.memory, kMemoryFields);
   return core;
 }
@@ -203,12 +267,12 @@ Json warp_to_json(const WarpCounters& warp) {
 
 WarpCounters warp_from_json(const Json& json) {
   WarpCounters warp;
-  warp.block = json.at("block").get<uint64_t>();
-  warp.warp = json.at("warp").get<uint32_t>();
-  warp.core = json.at("core").get<uint32_t>();
-  warp.start_cycle = json.at("start").get<uint64_t>();
-  warp.elapsed_cycles = json.at("elapsed").get<uint64_t>();
-  warp.issued_cycles = json.at("issued").get<uint64_t>();
+  warp.block = count(json.at("block"));
+  warp.warp = whole<uint32_t>(json.at("warp"));
+  warp.core = whole<uint32_t>(json.at("core"));
+  warp.start_cycle = count(json.at("start"));
+  warp.elapsed_cycles = count(json.at("elapsed"));
+  warp.issued_cycles = count(json.at("issued"));
   warp.stalls = stalls_from_json(json.at("stalls"));
   return warp;
 }
@@ -245,16 +309,16 @@ StallReason reason_from_name(const std::string& name) {
 Bubble bubble_from_json(const Json& json) {
   Bubble bubble;
   bubble.unit = json.at("unit").get<std::string>();
-  bubble.total_cycles = json.at("total_cycles").get<uint64_t>();
-  bubble.count = json.at("count").get<uint64_t>();
-  bubble.longest_cycles = json.at("longest_cycles").get<uint64_t>();
-  bubble.longest_from = json.at("longest_from").get<uint64_t>();
-  bubble.core = json.at("core").get<uint32_t>();
-  bubble.block = json.at("block").get<uint64_t>();
-  bubble.warp = json.at("warp").get<uint32_t>();
-  bubble.ended_by_pc = json.at("ended_by_pc").get<uint32_t>();
-  bubble.at_pc = json.at("at_pc").get<uint32_t>();
-  bubble.cause_pc = json.value("cause_pc", UINT32_MAX);
+  bubble.total_cycles = count(json.at("total_cycles"));
+  bubble.count = count(json.at("count"));
+  bubble.longest_cycles = count(json.at("longest_cycles"));
+  bubble.longest_from = count(json.at("longest_from"));
+  bubble.core = whole<uint32_t>(json.at("core"));
+  bubble.block = count(json.at("block"));
+  bubble.warp = whole<uint32_t>(json.at("warp"));
+  bubble.ended_by_pc = whole<uint32_t>(json.at("ended_by_pc"));
+  bubble.at_pc = whole<uint32_t>(json.at("at_pc"));
+  bubble.cause_pc = json.contains("cause_pc") ? whole<uint32_t>(json.at("cause_pc")) : UINT32_MAX;
   bubble.reason = reason_from_name(json.at("reason").get<std::string>());
   bubble.text = json.at("text").get<std::string>();
   bubble.hint = json.at("hint").get<std::string>();
@@ -274,7 +338,7 @@ std::vector<RoofLimit> limits_from_json(const Json& json) {
   std::vector<RoofLimit> limits;
   for (const Json& item : json) {
     limits.push_back({item.at("name").get<std::string>(),
-                      item.at("per_cycle").get<double>(),
+                      real(item.at("per_cycle")),
                       item.at("matrix").get<bool>()});
   }
   return limits;
@@ -298,18 +362,18 @@ Json roofline_to_json(const Roofline& roofline) {
 
 Roofline roofline_from_json(const Json& json) {
   Roofline roofline;
-  roofline.flops = json.at("flops").get<uint64_t>();
-  roofline.matrix_flops = json.at("matrix_flops").get<uint64_t>();
-  roofline.hbm_bytes = json.at("hbm_bytes").get<uint64_t>();
-  roofline.l2_bytes = json.at("l2_bytes").get<uint64_t>();
+  roofline.flops = count(json.at("flops"));
+  roofline.matrix_flops = count(json.at("matrix_flops"));
+  roofline.hbm_bytes = count(json.at("hbm_bytes"));
+  roofline.l2_bytes = count(json.at("l2_bytes"));
   roofline.memory = limits_from_json(json.at("memory_limits"));
   roofline.compute = limits_from_json(json.at("compute_limits"));
-  roofline.flops_per_cycle = json.at("flops_per_cycle").get<double>();
-  roofline.hbm_bytes_per_cycle = json.at("hbm_bytes_per_cycle").get<double>();
-  roofline.l2_bytes_per_cycle = json.at("l2_bytes_per_cycle").get<double>();
-  roofline.intensity = json.at("intensity").get<double>();
+  roofline.flops_per_cycle = real(json.at("flops_per_cycle"));
+  roofline.hbm_bytes_per_cycle = real(json.at("hbm_bytes_per_cycle"));
+  roofline.l2_bytes_per_cycle = real(json.at("l2_bytes_per_cycle"));
+  roofline.intensity = real(json.at("intensity"));
   roofline.bound = json.at("bound").get<std::string>();
-  roofline.bound_fraction = json.at("bound_fraction").get<double>();
+  roofline.bound_fraction = real(json.at("bound_fraction"));
   roofline.text = json.at("text").get<std::string>();
   return roofline;
 }
@@ -322,14 +386,6 @@ template <class T, class F> Json list_to_json(const std::vector<T>& values, F co
   return json;
 }
 
-template <class F> auto list_from_json(const Json& json, F convert) {
-  std::vector<decltype(convert(json))> values;
-  for (const Json& item : json) {
-    values.push_back(convert(item));
-  }
-  return values;
-}
-
 void read_identity(const Json& json, TimingReport& report) {
   report.notice = json.at("notice").get<std::string>();
   report.kernel = json.at("kernel").get<std::string>();
@@ -338,23 +394,26 @@ void read_identity(const Json& json, TimingReport& report) {
   report.status = json.at("status").get<std::string>();
   report.grid = dim_from_json(json.at("grid"));
   report.block = dim_from_json(json.at("block"));
-  report.clock_mhz = json.at("clock_mhz").get<double>();
-  report.cores = json.at("cores").get<uint32_t>();
-  report.blocks_per_core = json.at("blocks_per_core").get<uint32_t>();
-  report.warps_per_block = json.at("warps_per_block").get<uint32_t>();
-  report.max_warps_per_core = json.at("max_warps_per_core").get<uint32_t>();
-  report.cycles = json.at("cycles").get<uint64_t>();
-  report.blocks_done = json.at("blocks_done").get<uint64_t>();
-  report.warp_insns = json.at("warp_insns").get<uint64_t>();
-  report.lane_insns = json.at("lane_insns").get<uint64_t>();
-  report.issued_cycles = json.at("issued_cycles").get<uint64_t>();
-  report.lane_efficiency = json.at("lane_efficiency").get<double>();
+  report.clock_mhz = real(json.at("clock_mhz"));
+  if (report.clock_mhz == 0) {
+    throw RunFormatError("a clock of 0 MHz");
+  }
+  report.cores = whole<uint32_t>(json.at("cores"));
+  report.blocks_per_core = whole<uint32_t>(json.at("blocks_per_core"));
+  report.warps_per_block = whole<uint32_t>(json.at("warps_per_block"));
+  report.max_warps_per_core = whole<uint32_t>(json.at("max_warps_per_core"));
+  report.cycles = count(json.at("cycles"));
+  report.blocks_done = count(json.at("blocks_done"));
+  report.warp_insns = count(json.at("warp_insns"));
+  report.lane_insns = count(json.at("lane_insns"));
+  report.issued_cycles = count(json.at("issued_cycles"));
+  report.lane_efficiency = real(json.at("lane_efficiency"));
   report.stalls = stalls_from_json(json.at("stalls"));
   report.files = json.at("files").get<std::vector<std::string>>();
   report.sources = json.at("sources").get<std::vector<std::string>>();
   report.sources.resize(report.files.size());
   report.missing_keys = json.at("missing_keys").get<std::vector<std::string>>();
-  report.fallback_latency_cycles = json.at("fallback_latency").get<uint32_t>();
+  report.fallback_latency_cycles = whole<uint32_t>(json.at("fallback_latency"));
 }
 
 void read_lists(const Json& json, TimingReport& report) {
@@ -363,53 +422,55 @@ void read_lists(const Json& json, TimingReport& report) {
   report.units = list_from_json(json.at("units"), [](const Json& item) {
     return ReportUnit{item.at("name").get<std::string>(),
                       item.at("summary").get<std::string>(),
-                      item.at("issues").get<uint64_t>(),
-                      item.at("busy_cycles").get<double>(),
-                      item.at("most_busy_cycles").get<double>(),
-                      item.at("most_under_way_cycles").get<uint64_t>()};
+                      count(item.at("issues")),
+                      real(item.at("busy_cycles")),
+                      real(item.at("most_busy_cycles")),
+                      count(item.at("most_under_way_cycles"))};
   });
   report.core_counters = list_from_json(json.at("core_counters"), core_from_json);
   report.blocks = list_from_json(json.at("blocks"), [](const Json& item) {
-    return BlockSpan{item.at(0).get<uint64_t>(),
-                     item.at(1).get<uint32_t>(),
-                     item.at(2).get<uint64_t>(),
-                     item.at(3).get<uint64_t>(),
-                     item.at(4).get<uint64_t>()};
+    return BlockSpan{count(item.at(0)),
+                     whole<uint32_t>(item.at(1)),
+                     count(item.at(2)),
+                     count(item.at(3)),
+                     count(item.at(4))};
   });
   report.warps = list_from_json(json.at("warps"), warp_from_json);
   report.occupancy = list_from_json(json.at("occupancy"), [](const Json& item) {
-    return OccupancyPoint{
-        item.at(0).get<uint64_t>(), item.at(1).get<double>(), item.at(2).get<double>()};
+    return OccupancyPoint{count(item.at(0)), real(item.at(1)), real(item.at(2))};
   });
   report.bubbles = list_from_json(json.at("bubbles"), bubble_from_json);
 }
 
 void read_timeline(const Json& json, TimingReport& report) {
-  report.timeline_dropped = json.at("not_recorded").get<uint64_t>();
-  report.timeline_limits.max_blocks = json.at("limits").at(0).get<uint64_t>();
-  report.timeline_limits.from_cycle = json.at("limits").at(1).get<uint64_t>();
-  report.timeline_limits.to_cycle = json.at("limits").at(2).get<uint64_t>();
-  report.timeline_limits.max_entries = json.at("limits").at(3).get<uint64_t>();
+  report.timeline_dropped = count(json.at("not_recorded"));
+  report.timeline_limits.max_blocks = whole<uint64_t>(json.at("limits").at(0));
+  report.timeline_limits.from_cycle = whole<uint64_t>(json.at("limits").at(1));
+  report.timeline_limits.to_cycle = whole<uint64_t>(json.at("limits").at(2));
+  report.timeline_limits.max_entries = whole<uint64_t>(json.at("limits").at(3));
   for (const Json& row : json.at("rows")) {
     TimelineEntry e;
-    e.issue_cycle = row.at(0).get<uint64_t>();
-    e.start_cycle = row.at(1).get<uint64_t>();
-    e.done_cycle = row.at(2).get<uint64_t>();
-    e.core = row.at(3).get<uint32_t>();
-    e.block = row.at(4).get<uint64_t>();
-    e.first_warp = row.at(5).get<uint32_t>();
-    e.last_warp = row.at(6).get<uint32_t>();
-    e.first_lane = row.at(7).get<uint32_t>();
-    e.last_lane = row.at(8).get<uint32_t>();
-    e.active_lanes = row.at(9).get<uint32_t>();
-    e.pc = row.at(10).get<uint32_t>();
-    e.stall_cycles = row.at(11).get<uint32_t>();
-    const unsigned reason = row.at(12).get<unsigned>();
-    e.cause_pc = static_cast<uint32_t>(row.at(13).get<int64_t>());
-    e.held_by_pc = static_cast<uint32_t>(row.at(14).get<int64_t>());
-    e.is_fused = row.at(15).get<int>() != 0;
-    if (e.pc >= report.insns.size() || reason >= kStallReasonCount ||
-        e.stall_cycles > e.issue_cycle) {
+    e.issue_cycle = count(row.at(0));
+    e.start_cycle = count(row.at(1));
+    e.done_cycle = count(row.at(2));
+    e.core = whole<uint32_t>(row.at(3));
+    e.block = count(row.at(4));
+    e.first_warp = whole<uint32_t>(row.at(5));
+    e.last_warp = whole<uint32_t>(row.at(6));
+    e.first_lane = whole<uint32_t>(row.at(7));
+    e.last_lane = whole<uint32_t>(row.at(8));
+    e.active_lanes = whole<uint32_t>(row.at(9));
+    e.pc = whole<uint32_t>(row.at(10));
+    e.stall_cycles = whole<uint32_t>(row.at(11));
+    const unsigned reason = whole<unsigned>(row.at(12));
+    e.cause_pc = optional_pc(row.at(13));
+    e.held_by_pc = optional_pc(row.at(14));
+    e.is_fused = whole<uint32_t>(row.at(15), 1) != 0;
+    const auto is_none_or_pc = [&](uint32_t pc) {
+      return pc == UINT32_MAX || pc < report.insns.size();
+    };
+    if (e.pc >= report.insns.size() || !is_none_or_pc(e.cause_pc) || !is_none_or_pc(e.held_by_pc) ||
+        reason >= kStallReasonCount || e.stall_cycles > e.issue_cycle) {
       throw RunFormatError(fmt::format("timeline entry {} is impossible", report.timeline.size()));
     }
     e.reason = static_cast<StallReason>(reason);
@@ -435,7 +496,8 @@ void check_indices(const TimingReport& report) {
     }
   }
   for (const Bubble& bubble : report.bubbles) {
-    if (!is_pc(bubble.ended_by_pc) || !is_pc(bubble.at_pc)) {
+    if (!is_pc(bubble.ended_by_pc) || !is_pc(bubble.at_pc) ||
+        (bubble.cause_pc != UINT32_MAX && !is_pc(bubble.cause_pc))) {
       throw RunFormatError("a bubble names an insn that is not there");
     }
   }
@@ -524,10 +586,14 @@ std::optional<TimingReport> read_run(std::string_view text, std::string& error) 
   }
   const auto schema = json.find("schema");
   if (schema == json.end() || *schema != kSchema) {
-    error = fmt::format("its schema is {}; expected \"{}\", a run saved with ptosim --report "
-                        "run.json",
-                        schema == json.end() ? std::string("missing") : schema->dump(),
-                        kSchema);
+    error =
+        fmt::format("its schema is {}; expected \"{}\", a run saved with ptosim --report "
+                    "run.json",
+                    schema == json.end() ? std::string("missing")
+                    : schema->is_string()
+                        ? fmt::format("\"{}\"", isa::clipped(schema->get_ref<const std::string&>()))
+                        : shown(*schema),
+                    kSchema);
     return std::nullopt;
   }
   try {
@@ -541,7 +607,7 @@ std::optional<TimingReport> read_run(std::string_view text, std::string& error) 
     check_indices(report);
     return report;
   } catch (const RunFormatError& problem) {
-    error = fmt::format("the saved run is damaged: {}", problem.what());
+    error = isa::clipped(fmt::format("the saved run is damaged: {}", problem.what()));
   } catch (const Json::exception& problem) {
     const std::string_view text_of(problem.what()); // "[json.exception...] what is wrong"
     error = fmt::format("the saved run is damaged: {}", text_of.substr(text_of.find(']') + 2));
