@@ -186,6 +186,39 @@ Json operands_json(const OperandList& form) {
   return out;
 }
 
+/// The columns of a row.
+Json insn_json(const InsnDesc& row) {
+  Json entry;
+  entry["mnemonic"] = row.mnemonic;
+  entry["opcode"] = row.opcode;
+  entry["summary"] = row.summary;
+  entry["formula"] = row.formula;
+  entry["details"] = row.details;
+  entry["example"] = row.example;
+  entry["types"] = type_names(row.types);
+  entry["types2"] = type_names(row.types2);
+  entry["modifiers"] = Json::array();
+  for (const ModGroup* group : row.mods) {
+    Json mod;
+    mod["name"] = group->name;
+    mod["values"] = Json::array();
+    for (const ModValue& value : group->values) {
+      mod["values"].push_back({{"suffix", value.suffix}, {"summary", value.summary}});
+    }
+    entry["modifiers"].push_back(std::move(mod));
+  }
+  entry["forms"] = Json::array();
+  for (unsigned f = 0; f < row.form_count(); ++f) {
+    entry["forms"].push_back(operands_json(row.form(f)));
+  }
+  entry["scope"] = scope_name(row.scope);
+  entry["unit"] = info(row.unit).letter;
+  entry["latency"] = row.latency;
+  entry["properties"] = flag_names(row);
+  entry["has_npu_lowering"] = !row.npu.empty();
+  return entry;
+}
+
 } // namespace
 
 std::string operand_signature(const OperandList& form) {
@@ -338,37 +371,13 @@ std::string list_insns() {
 std::string list_insns_json() {
   Json out = Json::array();
   for (const InsnDesc* row : all_insns()) {
-    Json entry;
-    entry["mnemonic"] = row->mnemonic;
-    entry["opcode"] = row->opcode;
-    entry["summary"] = row->summary;
-    entry["formula"] = row->formula;
-    entry["details"] = row->details;
-    entry["example"] = row->example;
-    entry["types"] = type_names(row->types);
-    entry["types2"] = type_names(row->types2);
-    entry["modifiers"] = Json::array();
-    for (const ModGroup* group : row->mods) {
-      Json mod;
-      mod["name"] = group->name;
-      mod["values"] = Json::array();
-      for (const ModValue& value : group->values) {
-        mod["values"].push_back({{"suffix", value.suffix}, {"summary", value.summary}});
-      }
-      entry["modifiers"].push_back(std::move(mod));
-    }
-    entry["forms"] = Json::array();
-    for (unsigned f = 0; f < row->form_count(); ++f) {
-      entry["forms"].push_back(operands_json(row->form(f)));
-    }
-    entry["scope"] = scope_name(row->scope);
-    entry["unit"] = info(row->unit).letter;
-    entry["latency"] = row->latency;
-    entry["properties"] = flag_names(*row);
-    entry["has_npu_lowering"] = !row->npu.empty();
-    out.push_back(std::move(entry));
+    out.push_back(insn_json(*row));
   }
   return out.dump(2);
+}
+
+std::string explain_insn_json(const InsnDesc& desc) {
+  return insn_json(desc).dump(2);
 }
 
 } // namespace pto::isa

@@ -21,6 +21,8 @@ namespace pto::isa {
 
 /// The columns of every row; indented, without a line end.
 [[nodiscard]] std::string list_insns_json();
+/// Those of one.
+[[nodiscard]] std::string explain_insn_json(const InsnDesc& desc);
 
 /// "d, a, b[, q]" for one of the row's operand lists.
 [[nodiscard]] std::string operand_signature(const OperandList& form);
