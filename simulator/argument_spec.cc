@@ -2,7 +2,9 @@
 // Parser of one `--arg` text. Which generators and options exist is a table.
 #include "simulator/argument_spec.h"
 
+#include "isa/clipped.h"
 #include "isa/suggest.h"
+#include "simulator/argument_files.h"
 #include "simulator/number_text.h"
 
 #include <fmt/format.h>
@@ -83,7 +85,7 @@ public:
   ArgumentParser(std::string_view text, isa::Diagnostics& diags) : diags_(diags) {
     const std::string_view name = text.substr(0, text.find('='));
     const std::string label = is_name(name) && name.size() < text.size()
-                                  ? fmt::format("<argument {}>", name)
+                                  ? fmt::format("<argument {}>", isa::clipped(name))
                                   : std::string("<argument>");
     file_ = &diags.add_source(label, std::string(text));
     text_ = file_->text();
@@ -347,6 +349,18 @@ const GeneratorOption* ArgumentSpec::find_option(std::string_view option) const 
 
 std::optional<ArgumentSpec> parse_argument(std::string_view text, isa::Diagnostics& diags) {
   return ArgumentParser(text, diags).parse();
+}
+
+std::vector<std::string> argument_files(std::span<const std::string> texts) {
+  std::vector<std::string> files;
+  for (const std::string& text : texts) {
+    isa::Diagnostics diags;
+    const std::optional<ArgumentSpec> spec = parse_argument(text, diags);
+    if (spec && spec->kind == ArgumentKind::kFile) {
+      files.emplace_back(spec->path.text);
+    }
+  }
+  return files;
 }
 
 std::string_view name(GeneratorKind kind) {

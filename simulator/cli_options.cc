@@ -2,6 +2,7 @@
 // ptosim's options: one place for names, help and the parsing of compound values.
 #include "simulator/cli_options.h"
 
+#include "isa/option_values.h"
 #include "simulator/launch_setup.h"
 #include "simulator/number_text.h"
 #include "simulator/sampled.h"
@@ -128,6 +129,7 @@ struct RawOptions {
   std::string trace_blocks;
   std::string trace_window;
   std::string trace_limit;
+  std::optional<uint32_t> sample_waves;
   bool nan_differs = false;
 };
 
@@ -221,7 +223,7 @@ void declare(CLI::App& app, SimOptions& options, RawOptions& raw) {
       ->type_name("N");
   app.add_option("--max-cycles", raw.max_cycles, "Stop after so many cycles")->type_name("N");
   app.add_option("--sample",
-                 options.sample_waves,
+                 raw.sample_waves,
                  "Time the first N waves of blocks, run the others for results alone and estimate "
                  "the cycles of all; N from 4, 8 is good")
       ->type_name("N");
@@ -282,7 +284,10 @@ void complete_reports(SimOptions& options, const RawOptions& raw, bool is_timed)
   }
 }
 
-void complete(SimOptions& options, const RawOptions& raw) {
+void complete(const CLI::App& app, SimOptions& options, const RawOptions& raw) {
+  if (const std::string name = isa::empty_option(app); !name.empty()) {
+    throw CLI::ValidationError(name, isa::kEmptyValue);
+  }
   options.tolerance.nan_equals_nan = !raw.nan_differs;
   for (const double tolerance : {options.tolerance.rtol, options.tolerance.atol}) {
     if (!(tolerance >= 0)) {
@@ -314,6 +319,9 @@ void complete(SimOptions& options, const RawOptions& raw) {
   }
   if (!raw.schedule_fuzz.empty()) {
     options.schedule_fuzz = parse_limit("--schedule-fuzz", raw.schedule_fuzz);
+    if (options.schedule_fuzz == 0) {
+      throw CLI::ValidationError("--schedule-fuzz", "0 random orders; expected 1 or more");
+    }
     if (options.profiles.size() > 1) {
       throw CLI::ValidationError("--schedule-fuzz", "it compares orders on one profile; give one");
     }
@@ -331,7 +339,8 @@ void complete(SimOptions& options, const RawOptions& raw) {
   options.checks = *checks;
   const bool is_timed = options.device.empty() && !options.is_functional &&
                         (options.schedule.empty() || options.schedule == "timed");
-  if (options.sample_waves != 0 && (!is_timed || options.sample_waves < kLeastWaves)) {
+  options.sample_waves = raw.sample_waves.value_or(0);
+  if (raw.sample_waves && (!is_timed || options.sample_waves < kLeastWaves)) {
     throw CLI::ValidationError(
         "--sample",
         is_timed ? fmt::format("{} waves; expected at least {}: the first fills the machine and "
@@ -371,7 +380,7 @@ void complete(SimOptions& options, const RawOptions& raw) {
 
 } // namespace
 
-ParsedCommandLine parse_command_line(int argc, char** argv) {
+ParsedCommandLine parse_command_line(int argc, char** argv, const isa::ProgramState& state) {
   CLI::App app("Runs a PTO kernel on a simulated machine and says what it computed and how long "
                "it took.",
                "ptosim");
@@ -380,13 +389,12 @@ ParsedCommandLine parse_command_line(int argc, char** argv) {
   declare(app, options, raw);
   try {
     app.parse(argc, argv);
-    complete(options, raw);
+    complete(app, options, raw);
   } catch (const CLI::Success& success) {
-    app.exit(success); // prints help or version
+    isa::print_success(app, success); // prints help or version
     return {std::nullopt, 0};
   } catch (const CLI::ParseError& error) {
-    fmt::print(stderr, "ptosim: error: {}\n", error.what());
-    fmt::print(stderr, "Run ptosim --help for the options.\n");
+    isa::print_error(state, error.what(), "Run ptosim --help for the options.");
     return {std::nullopt, 2};
   }
   return {options, 0};

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "isa/diag.h"
+#include "isa/run_program.h"
 #include "simulator/checks/checks.h"
 #include "simulator/compare.h"
 #include "simulator/launch.h"
@@ -82,6 +83,7 @@ struct ParsedCommandLine {
   std::optional<SimOptions> options;
   int exit_status = 0;
 };
-[[nodiscard]] ParsedCommandLine parse_command_line(int argc, char** argv);
+[[nodiscard]] ParsedCommandLine
+parse_command_line(int argc, char** argv, const isa::ProgramState& state);
 
 } // namespace pto::sim

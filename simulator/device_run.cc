@@ -6,13 +6,31 @@
 
 #include <fmt/format.h>
 
+#include <atomic>
 #include <memory>
 
 namespace pto::sim {
+namespace {
+
+/// What came of the launch, also of one that the user ended.
+rt::LaunchResult
+wait_for(rt::Device& device, const rt::Ticket& ticket, const std::atomic<bool>& interrupt) {
+  constexpr double kLookSeconds = 0.05;
+  while (!device.wait_idle(kLookSeconds)) {
+    if (interrupt.load(std::memory_order_relaxed)) {
+      device.interrupt();
+      break;
+    }
+  }
+  return ticket.result();
+}
+
+} // namespace
 
 KernelRun run_on_device(const SimOptions& options,
                         std::shared_ptr<const Program> program,
-                        const std::vector<Argument>& arguments) {
+                        const std::vector<Argument>& arguments,
+                        const std::atomic<bool>& interrupt) {
   rt::Device device = rt::Device::open(options.device);
   rt::LaunchSpec spec;
   spec.program = std::move(program);
@@ -35,7 +53,7 @@ KernelRun run_on_device(const SimOptions& options,
     buffers.back()->write({reinterpret_cast<const uint8_t*>(data.data()), data.size()});
     spec.args.push_back(rt::LaunchArgument::pointer(*buffers.back()));
   }
-  const rt::LaunchResult result = device.launch(spec).result();
+  const rt::LaunchResult result = wait_for(device, device.launch(spec), interrupt);
   KernelRun run;
   run.profile = device.profile();
   run.result = result.run;

@@ -3,37 +3,42 @@
 #include "simulator/diff_command.h"
 
 #include "isa/file_io.h"
+#include "isa/option_values.h"
 #include "simulator/report/reports.h"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
-#include <cstdio>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace pto::sim {
 
 namespace {
 
-std::optional<TimingReport> read_run_file(const std::string& path) {
+constexpr uint64_t kLargestRunBytes = uint64_t{1} << 32;
+
+/// Nothing, with a sentence more in `errors`, if it is no saved run.
+std::optional<TimingReport> read_run_file(const std::string& path,
+                                          std::vector<std::string>& errors) {
   std::string error;
-  std::optional<TimingReport> report;
-  if (const auto bytes = isa::read_file(path, error)) {
-    report = read_run({reinterpret_cast<const char*>(bytes->data()), bytes->size()}, error);
-    if (!report) {
-      error = fmt::format("{}: {}", path, error);
-    }
+  const auto bytes = isa::read_file(path, error, kLargestRunBytes);
+  if (!bytes) {
+    errors.push_back(error);
+    return std::nullopt;
   }
+  std::optional<TimingReport> report =
+      read_run({reinterpret_cast<const char*>(bytes->data()), bytes->size()}, error);
   if (!report) {
-    fmt::print(stderr, "ptosim: error: {}\n", error);
+    errors.push_back(fmt::format("{}: {}", path, error));
   }
   return report;
 }
 
 } // namespace
 
-int diff_command(int argc, char** argv) {
+int diff_command(int argc, char** argv, const isa::ProgramState& state) {
   CLI::App app(
       "Compares two runs that were saved with ptosim ... --report run.json: cycles, counters, "
       "waits by reason and by source line.",
@@ -49,17 +54,23 @@ int diff_command(int argc, char** argv) {
              "Exit status: 0 success, 1 a file is no saved run, 2 wrong usage.");
   try {
     app.parse(argc - 1, argv + 1);
+    if (const std::string name = isa::empty_option(app); !name.empty()) {
+      throw CLI::ValidationError(name, isa::kEmptyValue);
+    }
   } catch (const CLI::Success& success) {
-    app.exit(success);
+    isa::print_success(app, success);
     return 0;
   } catch (const CLI::ParseError& error) {
-    fmt::print(
-        stderr, "ptosim diff: error: {}\nRun ptosim diff --help for the options.\n", error.what());
+    isa::ProgramState diff = state;
+    diff.name = "ptosim diff";
+    isa::print_error(diff, error.what(), "Run ptosim diff --help for the options.");
     return 2;
   }
-  const std::optional<TimingReport> before = read_run_file(before_path);
-  const std::optional<TimingReport> after = read_run_file(after_path);
+  std::vector<std::string> errors;
+  const std::optional<TimingReport> before = read_run_file(before_path, errors);
+  const std::optional<TimingReport> after = read_run_file(after_path, errors);
   if (!before || !after) {
+    isa::print_errors(state, errors);
     return 1;
   }
   fmt::print("{}",

@@ -42,6 +42,7 @@ struct KernelRun {
 /// The same on options.device through the runtime. Throws what that throws.
 [[nodiscard]] KernelRun run_on_device(const SimOptions& options,
                                       std::shared_ptr<const Program> program,
-                                      const std::vector<Argument>& arguments);
+                                      const std::vector<Argument>& arguments,
+                                      const std::atomic<bool>& interrupt);
 
 } // namespace pto::sim

@@ -43,7 +43,8 @@ const std::atomic<bool>& catch_interrupt() {
   static_cast<void>(interrupt_flag()); // made before a handler can run
   struct sigaction action = {};
   action.sa_handler = on_interrupt;
-  action.sa_flags = static_cast<int>(SA_RESETHAND); // the second one ends the program
+  // The second one ends the program. A write that the first one interrupts goes on.
+  action.sa_flags = static_cast<int>(static_cast<unsigned>(SA_RESETHAND) | SA_RESTART);
   sigemptyset(&action.sa_mask);
   ::sigaction(SIGINT, &action, nullptr);
   return interrupt_flag();

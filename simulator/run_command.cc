@@ -4,9 +4,14 @@
 #include "simulator/run_command.h"
 
 #include "assembler/assemble.h"
+#include "assembler/standard_input.h"
+#include "isa/error.h"
 #include "isa/file_io.h"
+#include "isa/issue_text.h"
+#include "isa/output_files.h"
 #include "isa/suggest.h"
 #include "simulator/argument.h"
+#include "simulator/argument_files.h"
 #include "simulator/kernel_run.h"
 #include "simulator/npy.h"
 #include "simulator/progress_line.h"
@@ -42,7 +47,8 @@ unsigned terminal_width() {
 
 class SimCommand {
 public:
-  explicit SimCommand(const SimOptions& options) : options_(options) {}
+  SimCommand(const SimOptions& options, isa::ProgramState& state)
+      : options_(options), state_(state) {}
 
   int run() {
     int status = load();
@@ -50,15 +56,33 @@ public:
       status = bind();
     }
     if (status == kGood) {
+      status = check_files();
+    }
+    if (status == kGood) {
       status = read_expected();
     }
+    if (!options_.is_json) {
+      show_diagnostics(); // warnings should not wait for a long run
+      return status == kGood ? launch() : status;
+    }
+    if (status == kGood) {
+      status = launch_for_json();
+    }
     show_diagnostics();
-    return status == kGood ? launch() : status;
+    return status;
   }
 
 private:
-  /// A message without a place in the sources.
+  /// A message without a place in the sources, shown before the run.
   void complain(const std::string& message) { diags_.error({}, message); }
+  /// The same later on.
+  void complain_late(const std::string& message) {
+    if (options_.is_json) {
+      complain(message);
+    } else {
+      isa::print_error(state_, message);
+    }
+  }
 
   void show_diagnostics() {
     if (diags_.all().empty()) {
@@ -121,13 +145,17 @@ private:
   }
 
   std::optional<isa::Object> load_file() {
-    constexpr std::string_view kStdinName = "<stdin>";
+    static constexpr std::string_view kStdinName = "<stdin>";
     as::AssembleOptions assemble;
     assemble.run_lints = options_.is_verbose; // ptoas gives the warnings
     assemble.preprocess.include_dirs = options_.include_dirs;
     assemble.preprocess.defines = options_.defines;
-    assemble.preprocess.read_file = [=](const std::string& path, std::string& error) {
-      return as::read_text_file(path == kStdinName ? "/dev/stdin" : path, error);
+    assemble.preprocess.read_file = [this](const std::string& path, std::string& error) {
+      if (path == kStdinName) {
+        return as::read_standard_input(error);
+      }
+      inputs_.push_back({path == options_.file ? "the program" : "the included file", path});
+      return as::read_text_file(path, error);
     };
     return as::load_program(
         options_.file == "-" ? std::string(kStdinName) : options_.file, assemble, diags_);
@@ -150,12 +178,7 @@ private:
       profiles_.push_back(std::move(*profile));
     }
     for (const isa::ProfileIssue& issue : issues) {
-      std::string text = issue.to_string();
-      constexpr std::string_view kPrefix = "error: ";
-      if (text.starts_with(kPrefix)) {
-        text.erase(0, kPrefix.size());
-      }
-      complain(text);
+      complain(isa::message_of(issue));
     }
     return issues.empty() ? kGood : kUsage;
   }
@@ -176,6 +199,35 @@ private:
       status = std::max(status, check_array_name("--print", request.name));
     }
     return status;
+  }
+
+  /// No file that is written may be one that is read, or written twice.
+  int check_files() {
+    for (const std::string& path : argument_files(options_.args)) {
+      inputs_.push_back({"--arg", path});
+    }
+    for (const std::string& profile : options_.profiles) {
+      inputs_.push_back({"--profile", profile});
+    }
+    for (const NamedFile& expect : options_.expects) {
+      inputs_.push_back({"--expect", expect.path});
+    }
+    if (const size_t colon = options_.device.find(':'); colon != std::string::npos) {
+      inputs_.push_back({"--device", options_.device.substr(colon + 1)});
+    }
+    std::vector<isa::OptionFile> outputs;
+    for (const NamedFile& out : options_.outs) {
+      outputs.push_back({"--out", out.path});
+    }
+    outputs.push_back({"--timeline-out", options_.reports.timeline_file});
+    outputs.push_back({"--trace", options_.reports.trace_file});
+    outputs.push_back({"--report", options_.reports.report_file});
+    const std::string same = isa::find_overwritten_file(inputs_, outputs);
+    if (same.empty()) {
+      return kGood;
+    }
+    complain(same);
+    return kUsage;
   }
 
   int check_array_name(std::string_view option, const std::string& name) {
@@ -236,6 +288,16 @@ private:
     return status;
   }
 
+  /// With the errors of the runtime among the other messages.
+  int launch_for_json() {
+    try {
+      return launch();
+    } catch (const Error& error) {
+      complain(error.what());
+      return kFailed;
+    }
+  }
+
   int launch() {
     report_.options = &options_;
     report_.program = program_.get();
@@ -243,7 +305,7 @@ private:
     const std::atomic<bool>& interrupt = catch_interrupt();
     try {
       if (!options_.device.empty()) {
-        report_.runs.push_back(run_on_device(options_, program_, arguments_));
+        report_.runs.push_back(run_on_device(options_, program_, arguments_, interrupt));
         profiles_.clear();
       }
       for (const isa::MachineProfile& profile : profiles_) {
@@ -259,10 +321,13 @@ private:
             fuzz_schedules(options_, program_, arguments_, report_.runs.front(), interrupt);
       }
     } catch (const LaunchError& error) {
-      isa::Diagnostics diags;
-      diags.error({}, error.what());
-      diags_ = std::move(diags);
-      show_diagnostics();
+      if (!options_.is_json) {
+        diags_ = isa::Diagnostics(); // what was said is said
+      }
+      complain(error.what());
+      if (!options_.is_json) {
+        show_diagnostics();
+      }
       const bool is_usage =
           error.kind() == LaunchErrorKind::kBlockSize || error.kind() == LaunchErrorKind::kGridSize;
       return is_usage ? kUsage : kFailed;
@@ -271,8 +336,8 @@ private:
     bool is_written = write_outputs();
     is_written = make_reports() && is_written;
     compare_expected();
-    show_report();
-    return is_written ? exit_status() : kFailed;
+    const bool is_shown = show_report();
+    return is_written && is_shown ? exit_status() : kFailed;
   }
 
   [[nodiscard]] const KernelRun& last_run() const { return report_.runs.back(); }
@@ -307,7 +372,7 @@ private:
       if (is_written) {
         report_.written.push_back({out, to_string(type), array.shape});
       } else {
-        fmt::print(stderr, "ptosim: error: --out {}: {}\n", out.name, error);
+        complain_late(fmt::format("--out {}: {}", out.name, error));
         is_good = false;
       }
     }
@@ -351,7 +416,7 @@ private:
       if (isa::write_file_atomically(path, std::as_bytes(std::span(text)), error)) {
         report_.report_files.push_back(path);
       } else {
-        fmt::print(stderr, "ptosim: error: {}: {}\n", option, error);
+        complain_late(fmt::format("{}: {}", option, error));
         is_good = false;
       }
     };
@@ -390,11 +455,23 @@ private:
     }
   }
 
-  void show_report() {
+  /// False if nobody can read it.
+  bool show_report() {
     if (options_.is_json) {
-      fmt::print("{}", report_json(report_));
-      return;
+      const std::string text = report_json(report_);
+      std::string error;
+      const bool is_written = isa::write_output(std::as_bytes(std::span(text)), error);
+      if (!is_written) {
+        state_.has_reported_lost_output = true;
+        complain(error);
+      }
+      return is_written;
     }
+    show_text();
+    return true;
+  }
+
+  void show_text() {
     const KernelRun& first = report_.runs.front();
     for (const PrintLine& line : first.result.prints) {
       fmt::print("{}\n", line.text);
@@ -422,7 +499,7 @@ private:
       }
     }
     fmt::print("{}", report_text_);
-    std::fflush(stdout);
+    isa::flush_output();
     fmt::print(stderr, "{}", stop_text(report_, last_run()));
     fmt::print(stderr, "{}", findings_text(report_, report_.runs.front()));
     show_checks();
@@ -464,7 +541,9 @@ private:
   }
 
   const SimOptions& options_;
+  isa::ProgramState& state_;
   isa::Diagnostics diags_;
+  std::vector<isa::OptionFile> inputs_; // files that were read
   std::shared_ptr<const Program> program_;
   std::vector<isa::MachineProfile> profiles_;
   std::vector<Argument> arguments_;
@@ -475,8 +554,8 @@ private:
 
 } // namespace
 
-int run_command(const SimOptions& options) {
-  return SimCommand(options).run();
+int run_command(const SimOptions& options, isa::ProgramState& state) {
+  return SimCommand(options, state).run();
 }
 
 } // namespace pto::sim

@@ -7,7 +7,7 @@
 namespace pto::sim {
 
 /// Loads, runs, reports. Returns the exit status: 0, 1 (input, kernel or comparison failed),
-/// 2 (usage) or 130 (interrupted).
-[[nodiscard]] int run_command(const SimOptions& options);
+/// 2 (usage) or 130 (interrupted). With --json all messages are one object on stderr.
+[[nodiscard]] int run_command(const SimOptions& options, isa::ProgramState& state);
 
 } // namespace pto::sim

@@ -165,8 +165,13 @@ nlohmann::json run_json(const KernelRun& run, const Program& program) {
 }
 
 nlohmann::json fuzz_json(const ScheduleFuzz& fuzz) {
-  nlohmann::json json = {
-      {"schedules", fuzz.tried}, {"arrays", fuzz.arrays}, {"agree", !fuzz.difference.has_value()}};
+  nlohmann::json json = {{"schedules", fuzz.tried},
+                         {"arrays", fuzz.arrays},
+                         {"agree", !fuzz.difference.has_value()},
+                         {"interrupted", fuzz.is_interrupted}};
+  if (!fuzz.difference && (fuzz.is_interrupted || !fuzz.skipped.empty())) {
+    json["agree"] = nullptr; // nobody knows about the orders that were not tried
+  }
   if (!fuzz.skipped.empty()) {
     json["skipped"] = fuzz.skipped;
   }

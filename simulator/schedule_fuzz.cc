@@ -32,7 +32,8 @@ SimOptions with_order(const SimOptions& options, const std::string& order) {
   return changed;
 }
 
-std::vector<std::string> orders(const SimOptions& options) {
+/// The reference and those that every search tries.
+std::vector<std::string> fixed_orders(const SimOptions& options) {
   std::vector<std::string> list = {order_of(options)};
   const auto add = [&](std::string order) {
     if (order != list.front()) {
@@ -44,9 +45,6 @@ std::vector<std::string> orders(const SimOptions& options) {
   }
   add("lockstep");
   add("greedy");
-  for (uint64_t seed = 1; seed <= options.schedule_fuzz; ++seed) {
-    add(fmt::format("random:{}", seed));
-  }
   return list;
 }
 
@@ -112,21 +110,29 @@ ScheduleFuzz fuzz_schedules(const SimOptions& options,
     fuzz.skipped = "the kernel reads %clock, so its results may depend on the order";
     return fuzz;
   }
-  const std::vector<std::string> list = orders(options);
+  const std::vector<std::string> fixed = fixed_orders(options);
   for (const Argument& argument : arguments) {
     if (argument.param.is_pointer && is_compared(options, argument.param.name)) {
       fuzz.arrays.push_back(argument.param.name);
     }
   }
-  fuzz.tried.push_back(list.front());
-  for (size_t i = 1; i < list.size() && !fuzz.difference; ++i) {
+  fuzz.tried.push_back(fixed.front());
+  const auto is_order = [&](uint64_t i) {
+    return i < fixed.size() || i - fixed.size() < options.schedule_fuzz;
+  };
+  for (uint64_t i = 1; is_order(i) && !fuzz.difference; ++i) {
+    const std::string order =
+        i < fixed.size() ? fixed[i] : fmt::format("random:{}", i - fixed.size() + 1);
+    if (order == fixed.front()) {
+      continue; // --schedule random:SEED is the reference
+    }
     const KernelRun run =
-        run_kernel(with_order(options, list[i]), program, arguments, reference.profile, interrupt);
+        run_kernel(with_order(options, order), program, arguments, reference.profile, interrupt);
     if (run.result.status == RunStatus::kInterrupted) {
       fuzz.is_interrupted = true;
       return fuzz;
     }
-    fuzz.tried.push_back(list[i]);
+    fuzz.tried.push_back(order);
     std::optional<ScheduleDifference> difference;
     if (run.result.status != reference.result.status) {
       difference.emplace();
@@ -140,8 +146,8 @@ ScheduleFuzz fuzz_schedules(const SimOptions& options,
       }
     }
     if (difference) {
-      difference->first = list.front();
-      difference->other = list[i];
+      difference->first = fixed.front();
+      difference->other = order;
       difference->first_status = reference.result.status;
       difference->other_status = run.result.status;
       fuzz.difference = std::move(difference);
