@@ -2,6 +2,7 @@
 // The commands of ptoprof: read, call the library, print, write.
 #include "runtime/profile/tool_commands.h"
 
+#include "isa/output_files.h"
 #include "isa/table.h"
 #include "runtime/device.h"
 #include "runtime/profile/calibrate.h"
@@ -19,12 +20,12 @@ namespace {
 
 int import_command(const ToolOptions& options) {
   if (options.inputs.size() != 1) {
-    return complain("import takes one folder or file", kUsage);
+    return complain(options, "import takes one folder or file", kUsage);
   }
   isa::ProfileIssues issues;
   const auto imported = import_vendor(options.inputs.front(), issues);
   if (!imported) {
-    return show_issues(issues, kFailed);
+    return show_issues(options, issues, kFailed);
   }
   if (options.is_json) {
     fmt::print("{}", to_json_text(imported->profile));
@@ -37,7 +38,8 @@ int import_command(const ToolOptions& options) {
     }
     fmt::print("\n{}", report_text(profile_report(imported->profile)));
   }
-  if (!options.output.empty() && !write_text(options.output, to_json_text(imported->profile))) {
+  if (!options.output.empty() &&
+      !write_text(options, options.output, to_json_text(imported->profile))) {
     return kFailed;
   }
   return kGood;
@@ -75,7 +77,22 @@ std::set<std::string> unmeasured_keys(const std::vector<Profile>& profiles,
   return keys;
 }
 
+/// A profile that is given twice would count twice in every fit.
+std::string find_repeated(const std::vector<std::string>& paths) {
+  for (size_t i = 0; i < paths.size(); ++i) {
+    for (size_t k = 0; k < i; ++k) {
+      if (isa::is_same_file(paths[i], paths[k])) {
+        return fmt::format("'{}' and '{}' are the same profile; give it once", paths[k], paths[i]);
+      }
+    }
+  }
+  return {};
+}
+
 int calibrate_command(const ToolOptions& options) {
+  if (const std::string twice = find_repeated(options.inputs); !twice.empty()) {
+    return complain(options, twice, kUsage);
+  }
   isa::ProfileIssues issues;
   std::vector<Profile> profiles;
   for (const std::string& path : options.inputs) {
@@ -84,9 +101,9 @@ int calibrate_command(const ToolOptions& options) {
     }
   }
   if (!issues.empty()) {
-    return show_issues(issues, kFailed);
+    return show_issues(options, issues, kFailed);
   }
-  const auto base = machine_of(options.base);
+  const auto base = machine_of(options, options.base);
   if (!base) {
     return kFailed;
   }
@@ -98,10 +115,7 @@ int calibrate_command(const ToolOptions& options) {
   std::vector<std::string> errors;
   const auto calibration = calibrate(profiles, *base, calibrate_options, errors);
   if (!calibration) {
-    for (const std::string& error : errors) {
-      complain(error, kFailed);
-    }
-    return kFailed;
+    return complain(options, errors, kFailed);
   }
   const Report report = calibration_report(*calibration);
   if (options.is_json) {
@@ -109,17 +123,18 @@ int calibrate_command(const ToolOptions& options) {
   } else if (!options.is_quiet) {
     fmt::print("{}", report_text(report));
   }
-  if (!options.html.empty() && !write_text(options.html, report_html(report))) {
+  if (!options.html.empty() && !write_text(options, options.html, report_html(report))) {
     return kFailed;
   }
   if (!options.output.empty() &&
-      !write_text(options.output, isa::to_json_text(calibration->machine))) {
+      !write_text(options, options.output, isa::to_json_text(calibration->machine))) {
     return kFailed;
   }
   if (options.is_strict) {
     const std::set<std::string> keys = unmeasured_keys(profiles, *calibration);
     if (!keys.empty()) {
       return complain(
+          options,
           fmt::format("the kernels use {} insns that nothing was measured for: {}; their "
                       "figures are {}'s",
                       keys.size(),
@@ -132,9 +147,9 @@ int calibrate_command(const ToolOptions& options) {
 }
 
 /// Kernels that can run again, on machines that the profile has no figures of.
-int add_simulations(Profile& profile, const std::vector<std::string>& machines) {
-  for (const std::string& name : machines) {
-    const auto machine = machine_of(name);
+int add_simulations(const ToolOptions& options, Profile& profile) {
+  for (const std::string& name : options.machines) {
+    const auto machine = machine_of(options, name);
     if (!machine) {
       return kFailed;
     }
@@ -162,26 +177,26 @@ int add_simulations(Profile& profile, const std::vector<std::string>& machines) 
 
 int report_command(const ToolOptions& options) {
   if (options.inputs.size() != 1) {
-    return complain("report takes one profile", kUsage);
+    return complain(options, "report takes one profile", kUsage);
   }
   isa::ProfileIssues issues;
   auto profile = load_profile(options.inputs.front(), issues);
   if (!profile) {
-    return show_issues(issues, kFailed);
+    return show_issues(options, issues, kFailed);
   }
-  if (const int status = add_simulations(*profile, options.machines); status != kGood) {
+  if (const int status = add_simulations(options, *profile); status != kGood) {
     return status;
   }
   const Report report = profile_report(*profile);
   if (options.is_json) {
     fmt::print("{}", to_json_text(*profile));
+  } else if (options.html.empty()) {
+    fmt::print("{}", report_text(report));
+  }
+  if (options.html.empty()) {
     return kGood;
   }
-  if (!options.html.empty()) {
-    return write_text(options.html, report_html(report)) ? kGood : kFailed;
-  }
-  fmt::print("{}", report_text(report));
-  return kGood;
+  return write_text(options, options.html, report_html(report)) ? kGood : kFailed;
 }
 
 int devices_command(const ToolOptions& options) {
@@ -207,6 +222,9 @@ int devices_command(const ToolOptions& options) {
 } // namespace
 
 int run_tool(const ToolOptions& options) {
+  if (const std::string same = find_overwritten(options); !same.empty()) {
+    return complain(options, same, kUsage);
+  }
   switch (options.command) {
   case ToolCommand::kRun:
     return run_command(options);

@@ -7,6 +7,7 @@
 #include "runtime/profile/tool_options.h"
 
 #include <optional>
+#include <span>
 #include <string>
 
 namespace pto::rt {
@@ -15,15 +16,21 @@ inline constexpr int kGood = 0;
 inline constexpr int kFailed = 1;
 inline constexpr int kUsage = 2;
 
-/// Each of these puts something on stderr and returns `status`.
-int complain(const std::string& message, int status);
-int show_issues(const isa::ProfileIssues& issues, int status);
-int show_diagnostics(const isa::Diagnostics& diags, const ToolOptions& options, int status);
+/// Each of these puts something on stderr, as JSON where the options say so, and returns `status`.
+/// A command calls one of them at most, so that there is one object.
+int complain(const ToolOptions& options, const std::string& message, int status);
+int complain(const ToolOptions& options, std::span<const std::string> messages, int status);
+int show_issues(const ToolOptions& options, const isa::ProfileIssues& issues, int status);
+int show_diagnostics(const ToolOptions& options, const isa::Diagnostics& diags, int status);
 
 /// To stdout for "-". False, with a message, if the file cannot be written.
-[[nodiscard]] bool write_text(const std::string& path, const std::string& text);
+[[nodiscard]] bool
+write_text(const ToolOptions& options, const std::string& path, const std::string& text);
 /// Nothing, with messages, if there is no such machine profile.
-[[nodiscard]] std::optional<isa::MachineProfile> machine_of(const std::string& name);
+[[nodiscard]] std::optional<isa::MachineProfile> machine_of(const ToolOptions& options,
+                                                            const std::string& name);
+/// What the command would write over a file that it reads, or twice; empty if nothing.
+[[nodiscard]] std::string find_overwritten(const ToolOptions& options);
 
 /// Commands with a file of their own; the exit status.
 [[nodiscard]] int run_command(const ToolOptions& options);

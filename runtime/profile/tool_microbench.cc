@@ -18,11 +18,12 @@ int write_folder(const std::vector<Microbench>& set, const ToolOptions& options)
   std::error_code code;
   std::filesystem::create_directories(options.output, code);
   if (code) {
-    return complain(fmt::format("{}: cannot be made: {}", options.output, code.message()), kFailed);
+    return complain(
+        options, fmt::format("{}: cannot be made: {}", options.output, code.message()), kFailed);
   }
   auto manifest = nlohmann::ordered_json::array();
   for (const Microbench& bench : set) {
-    if (!write_text(options.output + "/" + bench.name + ".pto", bench.text)) {
+    if (!write_text(options, options.output + "/" + bench.name + ".pto", bench.text)) {
       return kFailed;
     }
     manifest.push_back({{"name", bench.name},
@@ -37,18 +38,23 @@ int write_folder(const std::vector<Microbench>& set, const ToolOptions& options)
                         {"a_bytes", bench.a_bytes},
                         {"is_cold", bench.is_cold}});
   }
-  if (!write_text(options.output + "/manifest.json", manifest.dump(1) + "\n")) {
+  if (!write_text(options, options.output + "/manifest.json", manifest.dump(1) + "\n")) {
     return kFailed;
   }
-  fmt::print(
-      "{} kernels and manifest.json in {}; `ptoas --emit=ascendc NAME.pto` makes Ascend C of "
-      "one\n",
-      set.size(),
-      options.output);
+  if (options.is_json) {
+    fmt::print("{}\n", manifest.dump(1));
+  } else if (!options.is_quiet) {
+    fmt::print(
+        "{} kernels and manifest.json in {}; `ptoas --emit=ascendc NAME.pto` makes Ascend C of "
+        "one\n",
+        set.size(),
+        options.output);
+  }
   return kGood;
 }
 
-int list_set(const std::vector<Microbench>& set) {
+int list_set(const ToolOptions& options, const std::vector<Microbench>& set) {
+  auto list = nlohmann::ordered_json::array();
   for (const MicrobenchRole& role : microbench_roles()) {
     size_t kernels = 0;
     std::set<std::string> keys;
@@ -58,13 +64,23 @@ int list_set(const std::vector<Microbench>& set) {
         keys.insert(bench.tag.first + "+" + bench.tag.second);
       }
     }
-    if (kernels != 0) {
+    if (kernels == 0) {
+      continue;
+    }
+    list.push_back({{"role", role.name},
+                    {"kernels", kernels},
+                    {"patterns", keys.size()},
+                    {"meaning", role.meaning}});
+    if (!options.is_json) {
       fmt::print("{:<9} {:>5} kernels, {:>4} patterns of insns: {}\n",
                  role.name,
                  kernels,
                  keys.size(),
                  role.meaning);
     }
+  }
+  if (options.is_json) {
+    fmt::print("{}\n", list.dump(1));
   }
   return kGood;
 }
@@ -77,13 +93,14 @@ int measure_set(std::vector<Microbench> set,
   const auto hidden = emulated_profile_name(device);
   if (!hidden) {
     return complain(
+        options,
         fmt::format("microbenchmarks are measured on emulated devices here; for {}, write "
                     "them with -o FOLDER, run each with `ptoprof run --append`, or build "
                     "the Ascend C that ptoas makes of them",
                     device),
         kFailed);
   }
-  const auto machine = machine_of(*hidden);
+  const auto machine = machine_of(options, *hidden);
   if (!machine) {
     return kFailed;
   }
@@ -101,7 +118,9 @@ int measure_set(std::vector<Microbench> set,
     auto second = assemble_microbenches(make_microbenches(base, set_options));
     measure_microbenches(second, *machine, measure, profile);
   }
-  if (!options.is_quiet) {
+  if (options.is_json) {
+    fmt::print("{}", to_json_text(profile));
+  } else if (!options.is_quiet) {
     fmt::print("{}: {} kernels measured, {} of them to look closer at joined pairs\n",
                profile.device_label(),
                profile.kernels.size(),
@@ -110,13 +129,13 @@ int measure_set(std::vector<Microbench> set,
   if (options.output.empty()) {
     return kGood;
   }
-  return write_text(options.output, to_json_text(profile)) ? kGood : kFailed;
+  return write_text(options, options.output, to_json_text(profile)) ? kGood : kFailed;
 }
 
 } // namespace
 
 int microbench_command(const ToolOptions& options) {
-  const auto base = machine_of(options.base);
+  const auto base = machine_of(options, options.base);
   if (!base) {
     return kFailed;
   }
@@ -128,19 +147,20 @@ int microbench_command(const ToolOptions& options) {
     isa::ProfileIssues issues;
     first_round = load_profile(options.follow_up, issues);
     if (!first_round) {
-      return show_issues(issues, kFailed);
+      return show_issues(options, issues, kFailed);
     }
     set_options.follow_up = &*first_round;
   }
   std::vector<Microbench> set = make_microbenches(*base, set_options);
   if (options.is_list) {
-    return list_set(set);
+    return list_set(options, set);
   }
   if (!options.device.empty()) {
     return measure_set(std::move(set), set_options, *base, options.device, options);
   }
   if (options.output.empty()) {
     return complain(
+        options,
         "name a device to measure on (--device emulated:PROFILE) or a folder for the PTO "
         "texts (-o FOLDER); --list says what there is",
         kUsage);

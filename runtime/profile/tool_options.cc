@@ -2,11 +2,14 @@
 // ptoprof's options: names, help and the parsing of compound values.
 #include "runtime/profile/tool_options.h"
 
+#include "isa/option_values.h"
 #include "simulator/launch_setup.h"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <chrono>
 #include <map>
 
 namespace pto::rt {
@@ -40,6 +43,33 @@ void add_list(CLI::App& app,
   app.add_option(names, target, help)->type_name(type)->allow_extra_args(false);
 }
 
+/// A day of the calendar as YYYY-MM-DD.
+bool is_date(std::string_view text) {
+  constexpr std::string_view kForm = "dddd-dd-dd";
+  const bool has_form =
+      std::equal(text.begin(), text.end(), kForm.begin(), kForm.end(), [](char c, char form) {
+        return form == 'd' ? c >= '0' && c <= '9' : c == form;
+      });
+  if (!has_form) {
+    return false;
+  }
+  const auto number = [&](size_t at, size_t size) {
+    return std::stoi(std::string(text.substr(at, size)));
+  };
+  return std::chrono::year_month_day(std::chrono::year(number(0, 4)),
+                                     std::chrono::month(static_cast<unsigned>(number(5, 2))),
+                                     std::chrono::day(static_cast<unsigned>(number(8, 2))))
+      .ok();
+}
+
+/// 0 where it was not given.
+uint32_t at_least_one(const char* option, std::optional<uint32_t> value) {
+  if (value && *value == 0) {
+    throw CLI::ValidationError(option, "0 is too few; expected 1 or more");
+  }
+  return value.value_or(0);
+}
+
 class Declaration {
 public:
   explicit Declaration(ToolOptions& options) : options_(options) {}
@@ -69,16 +99,26 @@ public:
     });
   }
 
-  void complete() {
+  void complete(const CLI::App& app) {
+    if (const std::string name = isa::empty_option(app); !name.empty()) {
+      throw CLI::ValidationError(name, isa::kEmptyValue);
+    }
     options_.grid = parse_size("--grid", grid_);
     options_.block = parse_size("--block", block_);
     if (!(options_.noise.relative >= 0 && options_.noise.relative <= 1)) {
       throw CLI::ValidationError(
           "--noise", fmt::format("{} is no part; expected 0 to 1", options_.noise.relative));
     }
+    options_.runs = at_least_one("--runs", runs_);
     if (options_.runs > 100000) {
       throw CLI::ValidationError("--runs",
                                  fmt::format("{} runs; expected at most 100000", options_.runs));
+    }
+    options_.types_per_entry = at_least_one("--types", types_per_entry_);
+    if (!options_.date.empty() && !is_date(options_.date)) {
+      throw CLI::ValidationError(
+          "--date",
+          fmt::format("'{}' is no day; expected YYYY-MM-DD, such as 2026-08-21", options_.date));
     }
     for (const std::string& role : options_.roles) {
       std::string known;
@@ -103,7 +143,7 @@ private:
   }
   void measuring(CLI::App& app) {
     app.add_option("-d,--device", options_.device, "emulated:PROFILE, or npu")->type_name("DEVICE");
-    app.add_option("--runs", options_.runs, "Runs to measure")->type_name("N");
+    app.add_option("--runs", runs_, "Runs to measure")->type_name("N");
     app.add_option("--warm-up", options_.warm_ups, "Launches before, on a board (default 5)")
         ->type_name("N");
     app.add_option("--noise", options_.noise.relative, "Emulated: deviation of a run, 0.05 is 5 %")
@@ -175,7 +215,7 @@ private:
     app.add_option("--base", options_.base, "Machine whose limits and keys count")
         ->type_name("PROFILE");
     add_list(app, "--role", options_.roles, "Only these roles", "ROLE");
-    app.add_option("--types", options_.types_per_entry, "Types of each latency entry (default all)")
+    app.add_option("--types", types_per_entry_, "Types of each latency entry (default all)")
         ->type_name("N");
     app.add_option("--follow-up", options_.follow_up, "Second round for the pairs of this profile")
         ->type_name("FILE");
@@ -184,13 +224,15 @@ private:
   }
 
   ToolOptions& options_;
+  std::optional<uint32_t> runs_;
+  std::optional<uint32_t> types_per_entry_;
   std::string grid_ = "1";
   std::string block_ = "1";
 };
 
 } // namespace
 
-ParsedToolOptions parse_tool_options(int argc, char** argv) {
+ParsedToolOptions parse_tool_options(int argc, char** argv, const isa::ProgramState& state) {
   CLI::App app("Measures kernels, fits machine profiles to what was measured and compares both.",
                "ptoprof");
   ToolOptions options;
@@ -198,13 +240,12 @@ ParsedToolOptions parse_tool_options(int argc, char** argv) {
   declaration.declare(app);
   try {
     app.parse(argc, argv);
-    declaration.complete();
+    declaration.complete(app);
   } catch (const CLI::Success& success) {
-    app.exit(success); // prints help or version
+    isa::print_success(app, success); // prints help or version
     return {std::nullopt, 0};
   } catch (const CLI::ParseError& error) {
-    fmt::print(stderr, "ptoprof: error: {}\n", error.what());
-    fmt::print(stderr, "Run ptoprof --help for the options.\n");
+    isa::print_error(state, error.what(), "Run ptoprof --help for the options.");
     return {std::nullopt, 2};
   }
   return {options, 0};

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "isa/diag.h"
+#include "isa/run_program.h"
 #include "runtime/profile/microbench.h"
 #include "simulator/launch.h"
 
@@ -61,7 +62,8 @@ struct ParsedToolOptions {
   std::optional<ToolOptions> options;
   int exit_status = 0;
 };
-[[nodiscard]] ParsedToolOptions parse_tool_options(int argc, char** argv);
+[[nodiscard]] ParsedToolOptions
+parse_tool_options(int argc, char** argv, const isa::ProgramState& state);
 
 /// Does what was asked for; the exit status.
 [[nodiscard]] int run_tool(const ToolOptions& options);

@@ -1,27 +1,45 @@
 // SPDX-License-Identifier: Apache-2.0
 // Messages and files of ptoprof's commands.
+#include "isa/clipped.h"
 #include "isa/file_io.h"
+#include "isa/issue_text.h"
+#include "isa/output_files.h"
+#include "isa/run_program.h"
 #include "runtime/profile/tool_commands.h"
+#include "simulator/argument_files.h"
 
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <filesystem>
+#include <system_error>
 
 namespace pto::rt {
 
-int complain(const std::string& message, int status) {
-  fmt::print(stderr, "ptoprof: error: {}\n", message);
+int complain(const ToolOptions& options, std::span<const std::string> messages, int status) {
+  isa::print_errors({.name = "ptoprof", .is_json = options.is_json}, messages);
   return status;
 }
 
-int show_issues(const isa::ProfileIssues& issues, int status) {
+int complain(const ToolOptions& options, const std::string& message, int status) {
+  return complain(options, std::span(&message, 1), status);
+}
+
+int show_issues(const ToolOptions& options, const isa::ProfileIssues& issues, int status) {
+  if (options.is_json) {
+    isa::Diagnostics diags(isa::DiagnosticOptions{.error_limit = 0});
+    for (const isa::ProfileIssue& issue : issues) {
+      diags.error({}, isa::message_of(issue));
+    }
+    return show_diagnostics(options, diags, status);
+  }
   for (const isa::ProfileIssue& issue : issues) {
-    fmt::print(stderr, "{}\n", issue.to_string());
+    fmt::print(stderr, "{}\n", isa::clipped(issue.to_string()));
   }
   return status;
 }
 
-int show_diagnostics(const isa::Diagnostics& diags, const ToolOptions& options, int status) {
+int show_diagnostics(const ToolOptions& options, const isa::Diagnostics& diags, int status) {
   if (options.is_json) {
     fmt::print(stderr, "{}\n", isa::render_json(diags));
   } else {
@@ -32,7 +50,7 @@ int show_diagnostics(const isa::Diagnostics& diags, const ToolOptions& options, 
   return status;
 }
 
-bool write_text(const std::string& path, const std::string& text) {
+bool write_text(const ToolOptions& options, const std::string& path, const std::string& text) {
   std::string error;
   if (path == "-") {
     fmt::print("{}", text);
@@ -42,17 +60,45 @@ bool write_text(const std::string& path, const std::string& text) {
           path, {reinterpret_cast<const std::byte*>(text.data()), text.size()}, error)) {
     return true;
   }
-  complain(error, kFailed);
+  complain(options, error, kFailed);
   return false;
 }
 
-std::optional<isa::MachineProfile> machine_of(const std::string& name) {
+std::optional<isa::MachineProfile> machine_of(const ToolOptions& options, const std::string& name) {
   isa::ProfileIssues issues;
   auto machine = isa::load_machine(name, issues);
   if (!machine) {
-    show_issues(issues, kFailed);
+    show_issues(options, issues, kFailed);
   }
   return machine;
+}
+
+std::string find_overwritten(const ToolOptions& options) {
+  std::vector<isa::OptionFile> inputs;
+  const auto add = [&](const char* option, const std::string& path) {
+    inputs.push_back({option, path});
+  };
+  for (const std::string& path : options.inputs) {
+    add("the input", path);
+    std::error_code code;
+    for (std::filesystem::recursive_directory_iterator at(path, code), end; !code && at != end;
+         at.increment(code)) {
+      add("the input", at->path().string());
+    }
+  }
+  for (const std::string& path : sim::argument_files(options.args)) {
+    add("--arg", path);
+  }
+  for (const std::string& path : options.machines) {
+    add("--machine", path);
+  }
+  add("--base", options.base);
+  add("--follow-up", options.follow_up);
+  if (const size_t colon = options.device.find(':'); colon != std::string::npos) {
+    add("--device", options.device.substr(colon + 1));
+  }
+  const std::vector<isa::OptionFile> outputs = {{"-o", options.output}, {"--html", options.html}};
+  return isa::find_overwritten_file(inputs, outputs);
 }
 
 } // namespace pto::rt

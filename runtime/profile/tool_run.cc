@@ -49,13 +49,14 @@ public:
   int run() {
     if (options_.inputs.size() != 1) {
       return complain(
+          options_,
           fmt::format("{} programs; run measures one at a time (--append collects them)",
                       options_.inputs.size()),
           kUsage);
     }
     device_ = chosen_device(options_);
     if (device_.empty()) {
-      return complain(no_device_text(), kFailed);
+      return complain(options_, no_device_text(), kFailed);
     }
     if (const int status = load(); status != kGood) {
       return status;
@@ -77,14 +78,14 @@ private:
     assemble.preprocess.defines = options_.defines;
     auto object = as::load_program(options_.inputs.front(), assemble, diags_);
     if (!object) {
-      return show_diagnostics(diags_, options_, kFailed);
+      return show_diagnostics(options_, diags_, kFailed);
     }
     machine_of_file_ = object->machine;
     const auto shared = std::make_shared<const isa::Object>(std::move(*object));
     std::string error;
     const auto program = sim::Program::find(shared, options_.kernel, error);
     if (program == nullptr) {
-      return complain(error, kUsage);
+      return complain(options_, error, kUsage);
     }
     as::DisassembleOptions plain;
     plain.with_loc = false; // the source may be gone when it runs again
@@ -96,7 +97,7 @@ private:
     input_ = KernelInput::prepare(replay_, program, options_.grid, options_.block, diags_, &status);
     if (!input_) {
       return show_diagnostics(
-          diags_, options_, status == sim::ArgumentStatus::kUsage ? kUsage : kFailed);
+          options_, diags_, status == sim::ArgumentStatus::kUsage ? kUsage : kFailed);
     }
     return kGood;
   }
@@ -106,7 +107,7 @@ private:
     measure.runs = options_.runs == 0 ? kDefaultRuns : options_.runs;
     measure.noise = options_.noise;
     if (const auto hidden = emulated_profile_name(device_)) {
-      const auto machine = machine_of(*hidden);
+      const auto machine = machine_of(options_, *hidden);
       if (!machine) {
         return kFailed;
       }
@@ -134,7 +135,7 @@ private:
       names.push_back(machine_of_file_.empty() ? "reference" : machine_of_file_);
     }
     for (const std::string& name : names) {
-      const auto machine = machine_of(name);
+      const auto machine = machine_of(options_, name);
       if (!machine) {
         return kFailed;
       }
@@ -152,16 +153,16 @@ private:
       return kGood;
     }
     const sim::ProgramTiming timing(input_->program()->object(), machine);
+    std::vector<std::string> errors;
     for (const std::string& key : timing.missing_keys()) {
-      complain(
+      errors.push_back(
           fmt::format("machine profile {} has no latency for {}; add one, or leave --strict out "
                       "to use its fallback of {} cycles",
                       machine.name,
                       key,
-                      machine.fallback_latency_cycles),
-          kFailed);
+                      machine.fallback_latency_cycles));
     }
-    return timing.missing_keys().empty() ? kGood : kFailed;
+    return errors.empty() ? kGood : complain(options_, errors, kFailed);
   }
 
   int finish() {
@@ -182,17 +183,19 @@ private:
       isa::ProfileIssues issues;
       auto old = load_profile(options_.output, issues);
       if (!old) {
-        return show_issues(issues, kFailed);
+        return show_issues(options_, issues, kFailed);
       }
       if (old->device.name != profile_.device.name) {
-        return complain(fmt::format("{} is of {}, this run of {}: a profile holds one device",
+        return complain(options_,
+                        fmt::format("{} is of {}, this run of {}: a profile holds one device",
                                     options_.output,
                                     old->device_label(),
                                     profile_.device_label()),
                         kFailed);
       }
       if (old->find(kernel_.name) != nullptr) {
-        return complain(fmt::format("{} holds a kernel '{}' already; choose another with --name",
+        return complain(options_,
+                        fmt::format("{} holds a kernel '{}' already; choose another with --name",
                                     options_.output,
                                     kernel_.name),
                         kFailed);
@@ -200,7 +203,7 @@ private:
       old->kernels.push_back(kernel_);
       profile_ = std::move(*old);
     }
-    return write_text(options_.output, to_json_text(profile_)) ? kGood : kFailed;
+    return write_text(options_, options_.output, to_json_text(profile_)) ? kGood : kFailed;
   }
 
   const ToolOptions& options_;
