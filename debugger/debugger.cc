@@ -137,6 +137,26 @@ CommandResult Debugger::open() {
   return std::move(result_);
 }
 
+CommandResult Debugger::check_target() {
+  result_ = {};
+  isa::Diagnostics diags;
+  int exit_status = 2;
+  bool is_good = true;
+  if (program_ && !target_.args.empty()) {
+    prepared_ = make_target(target_, *program_, diags, exit_status);
+    prepared_for_ = target_;
+    is_good = prepared_.has_value();
+  } else if (!target_.profile.empty() || !target_.overrides.empty()) {
+    is_good =
+        load_machine_of(target_, program_ ? program_->object().machine : "", diags).has_value();
+  }
+  if (!is_good) {
+    result_.exit_status = exit_status;
+    static_cast<void>(fail_with(diags));
+  }
+  return std::move(result_);
+}
+
 bool Debugger::load() {
   isa::Diagnostics diags;
   std::shared_ptr<const sim::Program> program = load_kernel(target_, diags);
@@ -144,6 +164,7 @@ bool Debugger::load() {
     return fail_with(diags);
   }
   kill();
+  prepared_.reset();
   program_ = std::move(program);
   sources_.clear();
   values_.clear();
@@ -184,7 +205,12 @@ bool Debugger::launch() {
   isa::Diagnostics diags;
   std::optional<Target> target;
   try {
-    target = make_target(target_, *program_, diags);
+    target = std::exchange(prepared_, std::nullopt);
+    if (!target || !(prepared_for_ == target_)) {
+      target.reset(); // its memory, before more is taken
+      int exit_status = 0;
+      target = make_target(target_, *program_, diags, exit_status);
+    }
     if (!target) {
       return fail_with(diags);
     }

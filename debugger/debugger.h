@@ -35,7 +35,7 @@ struct DebuggerSettings {
 struct CommandResult {
   bool is_good = true;
   bool is_quit = false;
-  int exit_status = 0;         // with is_quit
+  int exit_status = 0;         // with is_quit, and of check_target()
   std::string text;            // results, lines ended
   std::string error;           // one message or several lines, lines ended; empty if good
   nlohmann::ordered_json data; // the same for programs; null where text says all
@@ -50,6 +50,9 @@ public:
 
   /// Loads the target's file. Messages come in the result.
   CommandResult open();
+  /// Looks at the profile and, where some are given, the arguments, which otherwise wait for the
+  /// first run; that run takes what is read here. A failure has the status to exit with.
+  CommandResult check_target();
   /// Runs one line. Never throws for what a user writes.
   CommandResult execute(std::string_view line);
   /// Words that may stand at the end of `line` (for completion), complete, in order.
@@ -132,6 +135,8 @@ private:
   TargetOptions target_;
   DebuggerSettings settings_;
   std::shared_ptr<const sim::Program> program_;
+  std::optional<Target> prepared_; // of check_target(), for options that stay as they were then
+  TargetOptions prepared_for_;
   std::unique_ptr<Target> machine_; // the session's; goes after it
   std::unique_ptr<Session> session_;
   std::atomic<Session*> running_{nullptr};

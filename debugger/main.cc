@@ -2,16 +2,14 @@
 // ptodbg: steps through a kernel, forwards and backwards.
 #include "debugger/dap/server.h"
 #include "debugger/repl.h"
-#include "isa/error.h"
+#include "isa/option_values.h"
+#include "isa/run_program.h"
 #include "simulator/launch_setup.h"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
-#include <cstdio>
 #include <cstdlib>
-#include <exception>
-#include <new>
 #include <unistd.h>
 
 namespace {
@@ -27,7 +25,8 @@ constexpr const char* kExamples = R"(Example:
 Without a terminal it reads commands from stdin, prints no prompt, and exits with 1 if a command
 failed or the kernel ended badly. --batch runs -x and -ex only and ends at the first failure.
 
-Exit status: 0 success, 1 a command or the kernel failed, 2 wrong usage, 3 internal error.)";
+Exit status: 0 success, 1 a command or the kernel failed, 2 wrong usage, 3 internal error,
+130 interrupted.)";
 
 struct Options {
   dbg::TargetOptions target;
@@ -99,6 +98,10 @@ void order_steps(const CLI::App& app, Options& options) {
 }
 
 void complete(const CLI::App& app, Options& options) {
+  // An empty command is one that does nothing.
+  if (const std::string name = isa::empty_option(app, {"--ex"}); !name.empty()) {
+    throw CLI::ValidationError(name, isa::kEmptyValue);
+  }
   std::string error;
   const auto size = [&](const char* option, const std::string& text) {
     const auto dim = sim::parse_dim3(text, error);
@@ -125,7 +128,7 @@ void complete(const CLI::App& app, Options& options) {
   }
 }
 
-int run(int argc, char** argv) {
+int run(int argc, char** argv, const isa::ProgramState& state) {
   CLI::App app("Steps through a PTO kernel on a simulated machine, forwards and backwards.",
                "ptodbg");
   Options options;
@@ -143,11 +146,10 @@ int run(int argc, char** argv) {
     app.parse(arguments);
     complete(app, options);
   } catch (const CLI::Success& success) {
-    app.exit(success); // prints help or version
+    isa::print_success(app, success); // prints help or version
     return 0;
   } catch (const CLI::ParseError& error) {
-    fmt::print(stderr, "ptodbg: error: {}\n", error.what());
-    fmt::print(stderr, "Run ptodbg --help for the options.\n");
+    isa::print_error(state, error.what(), "Run ptodbg --help for the options.");
     return 2;
   }
   if (options.is_dap) {
@@ -162,18 +164,7 @@ int run(int argc, char** argv) {
 } // namespace
 
 int main(int argc, char** argv) {
-  try {
-    return run(argc, argv);
-  } catch (const pto::Error& error) {
-    fmt::print(stderr, "ptodbg: error: {}\n", error.what());
-    return 1;
-  } catch (const std::bad_alloc&) {
-    fmt::print(stderr, "ptodbg: error: the host has no memory left; use smaller arrays\n");
-    return 1;
-  } catch (const std::exception& error) {
-    fmt::print(stderr,
-               "ptodbg: internal error: {}\nPlease report this with the commands.\n",
-               error.what());
-    return 3;
-  }
+  return isa::run_program("ptodbg", "the commands", argc, argv, [&](isa::ProgramState& state) {
+    return run(argc, argv, state);
+  });
 }

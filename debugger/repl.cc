@@ -6,25 +6,30 @@
 #include "debugger/repl.h"
 
 #include "debugger/command.h"
+#include "isa/run_program.h"
 
 #include <readline/history.h>
 #include <readline/readline.h>
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <csetjmp>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <iostream>
+#include <poll.h>
 #include <unistd.h>
+#include <utility>
 
 namespace pto::dbg {
 
 namespace {
 
+constexpr int kFailed = 1;
+constexpr int kInterruptedStatus = 130;
 constexpr int kHistoryLines = 5000;
 constexpr const char* kPrompt = "(pto) ";
 constexpr const char* kMorePrompt = "> ";
@@ -39,12 +44,17 @@ void on_interrupt(int /*signal*/) {
   }
 }
 
+/// Ctrl-C stops the kernel. In a batch the second one ends the program, which may be waiting for
+/// somebody to read what it prints.
 class SignalScope {
 public:
-  explicit SignalScope(Debugger& debugger) {
+  SignalScope(Debugger& debugger, bool is_batch) {
     g_debugger = &debugger;
     struct sigaction action {};
     action.sa_handler = on_interrupt;
+    // A write that a signal interrupts goes on.
+    action.sa_flags =
+        static_cast<int>(SA_RESTART | (is_batch ? static_cast<unsigned>(SA_RESETHAND) : 0u));
     sigemptyset(&action.sa_mask);
     sigaction(SIGINT, &action, &before_);
   }
@@ -174,6 +184,54 @@ private:
   std::string path_;
 };
 
+// ---------------------------------------------------------------- pipes
+
+/// Lines of standard input where that is no terminal to edit them on.
+class InputLines {
+public:
+  /// False at the end of input, or if Ctrl-C ends the wait for it.
+  bool read(std::string& line) {
+    size_t end = 0;
+    while ((end = text_.find('\n', at_)) == std::string::npos) {
+      if (!read_more()) {
+        end = text_.size();
+        break;
+      }
+    }
+    if (at_ == text_.size() || g_is_interrupted != 0) {
+      return false;
+    }
+    line = text_.substr(at_, end - at_);
+    at_ = std::min(end + 1, text_.size());
+    return true;
+  }
+
+private:
+  bool read_more() {
+    text_.erase(0, std::exchange(at_, 0));
+    // Between a look at the flag and the wait no signal may be missed.
+    sigset_t interrupt;
+    sigset_t before;
+    sigemptyset(&interrupt);
+    sigaddset(&interrupt, SIGINT);
+    sigprocmask(SIG_BLOCK, &interrupt, &before);
+    pollfd input{.fd = STDIN_FILENO, .events = POLLIN, .revents = 0};
+    while (g_is_interrupted == 0 && ::ppoll(&input, 1, nullptr, &before) < 0 && errno == EINTR) {
+    }
+    sigprocmask(SIG_SETMASK, &before, nullptr);
+    if (g_is_interrupted != 0) {
+      return false;
+    }
+    char buffer[65536];
+    const ssize_t got = ::read(STDIN_FILENO, buffer, sizeof buffer);
+    text_.append(buffer, got > 0 ? static_cast<size_t>(got) : 0);
+    return got > 0;
+  }
+
+  std::string text_;
+  size_t at_ = 0; // where the next line begins
+};
+
 // ---------------------------------------------------------------- the loop
 
 class Repl {
@@ -184,10 +242,9 @@ public:
                      ::isatty(STDOUT_FILENO) == 1) {}
 
   int run() {
-    const SignalScope signals(debugger_);
-    show(debugger_.open(), {});
-    if (has_failed_ && options_.is_batch) {
-      return 1;
+    const SignalScope signals(debugger_, options_.is_batch);
+    if (!open() && options_.is_batch) {
+      return status();
     }
     for (const std::string& file : options_.init_files) {
       std::error_code problem;
@@ -199,8 +256,8 @@ public:
       if (!step(one.is_file ? "source " + one.text : one.text)) {
         return status();
       }
-      if (has_failed_ && options_.is_batch) {
-        return 1;
+      if (options_.is_batch && (has_failed_ || is_interrupted_)) {
+        return status();
       }
     }
     if (!options_.is_batch) {
@@ -210,12 +267,25 @@ public:
   }
 
 private:
+  bool open() {
+    show(debugger_.open(), {});
+    if (!has_failed_) {
+      CommandResult checked = debugger_.check_target();
+      failed_status_ = checked.is_good ? kFailed : checked.exit_status;
+      show(std::move(checked), {});
+    }
+    return !has_failed_;
+  }
+
   /// False when it was `quit`.
   bool step(const std::string& line) {
     if (options_.echoes && !options_.is_json) {
       fmt::print("(pto) {}\n", line);
     }
+    g_is_interrupted = 0;
     CommandResult result = debugger_.execute(line);
+    is_interrupted_ = g_is_interrupted != 0;
+    g_is_interrupted = 0; // what comes before the next line is read, ends nothing
     const bool is_quit = result.is_quit;
     quit_status_ = is_quit ? result.exit_status : quit_status_;
     show(std::move(result), line);
@@ -243,16 +313,17 @@ private:
                  out.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
     } else {
       fmt::print("{}", result.text);
-      std::fflush(stdout);
+      isa::flush_output();
       fmt::print(stderr, "{}", result.error);
     }
-    std::fflush(stdout);
+    isa::flush_output();
   }
 
   void read_lines() {
     if (!is_terminal_) {
       std::string line;
-      while (std::getline(std::cin, line)) {
+      InputLines lines;
+      while (lines.read(line)) {
         if (!step(line)) {
           return;
         }
@@ -265,7 +336,7 @@ private:
     }
     std::string line;
     while (true) {
-      std::fflush(stdout);
+      isa::flush_output();
       if (!terminal.read(debugger_.needs_more() ? kMorePrompt : kPrompt, line)) {
         fmt::print("quit\n");
         return;
@@ -282,7 +353,13 @@ private:
     if (is_over_ && quit_status_ != 0) {
       return quit_status_;
     }
-    return !is_terminal_ && (has_failed_ || debugger_.has_kernel_failed()) ? 1 : 0;
+    if (is_terminal_) {
+      return 0;
+    }
+    if (is_interrupted_ || g_is_interrupted != 0) {
+      return kInterruptedStatus;
+    }
+    return has_failed_ || debugger_.has_kernel_failed() ? failed_status_ : 0;
   }
 
   Debugger& debugger_;
@@ -290,7 +367,9 @@ private:
   bool is_terminal_;
   bool has_failed_ = false;
   bool is_over_ = false;
+  bool is_interrupted_ = false; // the latest command
   int quit_status_ = 0;
+  int failed_status_ = kFailed;
 };
 
 } // namespace

@@ -23,8 +23,9 @@ struct ReplOptions {
   bool is_quiet = false; // no greeting
 };
 
-/// Runs until the end of input or `quit`; returns the exit status: 0, or 1 if (off a terminal) a
-/// command failed or the kernel ended badly, or what `quit` said.
+/// Runs until the end of input or `quit`; returns the exit status: 0, or what `quit` said, or, off
+/// a terminal, 1 if a command failed or the kernel ended badly, 2 if profile or arguments were
+/// wrong from the start, 130 if Ctrl-C ended the latest command or the wait for one.
 int run_repl(Debugger& debugger, const ReplOptions& options);
 
 } // namespace pto::dbg

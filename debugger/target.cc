@@ -3,6 +3,7 @@
 #include "debugger/target.h"
 
 #include "assembler/assemble.h"
+#include "isa/issue_text.h"
 #include "isa/machine.h"
 #include "simulator/launch_setup.h"
 
@@ -29,9 +30,8 @@ std::shared_ptr<const sim::Program> load_kernel(const TargetOptions& options,
   return program;
 }
 
-std::optional<Target>
-make_target(const TargetOptions& options, const sim::Program& program, isa::Diagnostics& diags) {
-  const std::string& named = program.object().machine;
+std::optional<isa::MachineProfile>
+load_machine_of(const TargetOptions& options, const std::string& named, isa::Diagnostics& diags) {
   const std::string name = !options.profile.empty() ? options.profile
                            : named.empty()          ? "reference"
                                                     : named;
@@ -43,15 +43,20 @@ make_target(const TargetOptions& options, const sim::Program& program, isa::Diag
     }
   }
   for (const isa::ProfileIssue& issue : issues) {
-    std::string text = issue.to_string();
-    constexpr std::string_view kPrefix = "error: ";
-    if (text.starts_with(kPrefix)) {
-      text.erase(0, kPrefix.size());
-    }
-    diags.error({}, text);
+    diags.error({}, isa::message_of(issue));
   }
+  return issues.empty() ? std::move(profile) : std::nullopt;
+}
+
+std::optional<Target> make_target(const TargetOptions& options,
+                                  const sim::Program& program,
+                                  isa::Diagnostics& diags,
+                                  int& exit_status) {
+  std::optional<isa::MachineProfile> profile =
+      load_machine_of(options, program.object().machine, diags);
   const sim::BoundArguments bound = sim::bind_arguments(options.args, program.kernel(), diags);
-  if (!profile || !issues.empty() || bound.status != sim::ArgumentStatus::kGood) {
+  if (!profile || bound.status != sim::ArgumentStatus::kGood) {
+    exit_status = !profile || bound.status == sim::ArgumentStatus::kUsage ? 2 : 1;
     return std::nullopt;
   }
   Target target;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "isa/diag.h"
+#include "isa/machine.h"
 #include "simulator/argument.h"
 #include "simulator/checks/checks.h"
 #include "simulator/launch.h"
@@ -28,6 +29,7 @@ struct TargetOptions {
   std::vector<std::string> defines;
   uint32_t dynamic_l1_bytes = 0;
   sim::CheckSet checks;
+  bool operator==(const TargetOptions&) const = default;
 };
 
 /// Assembles or reads the file and finds the kernel. Null with messages in `diags`.
@@ -39,8 +41,17 @@ struct Target {
   std::unique_ptr<sim::Machine> machine;
   sim::LaunchConfig config;
 };
-/// Nothing with messages in `diags`. Throws HbmError where the host has no memory left.
-[[nodiscard]] std::optional<Target>
-make_target(const TargetOptions& options, const sim::Program& program, isa::Diagnostics& diags);
+/// Nothing with messages in `diags`, and in `exit_status` what ptosim gives for the same: 2 for
+/// wrong options, 1 for a file that does not fit. Throws HbmError where the host has no memory
+/// left.
+[[nodiscard]] std::optional<Target> make_target(const TargetOptions& options,
+                                                const sim::Program& program,
+                                                isa::Diagnostics& diags,
+                                                int& exit_status);
+
+/// The profile of the options, else `named`, else reference, with the overrides. Nothing with
+/// messages in `diags`.
+[[nodiscard]] std::optional<isa::MachineProfile>
+load_machine_of(const TargetOptions& options, const std::string& named, isa::Diagnostics& diags);
 
 } // namespace pto::dbg
