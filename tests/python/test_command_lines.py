@@ -1,0 +1,540 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the command lines of all programs share: no output replaces an input, standard output that
+is lost, Ctrl-C at any moment, messages as JSON, values and inputs without sense or end."""
+
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import time
+
+import numpy as np
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BIN = pathlib.Path(os.environ.get("PTO_BIN_DIR", ROOT / "build/release/bin"))
+
+KERNEL = """.pto 1
+.kernel k(ptr.u32 a)
+    mov.u32      r0, %gid.x
+    store.u32    hbm[a + r0*4], r0
+    exit
+.end
+"""
+ENDLESS = """.pto 1
+.kernel k(ptr.u32 a)
+    mov.u32      r0, 7
+    mov.u32      r1, 0
+    store.u32    hbm[a], r0
+again:
+    add.u32      r1, r1, 1
+    bra          again
+.end
+"""
+EMULATED = "emulated:reference"
+LONG = "x" * 1_000_000
+
+
+def program(name):
+    if not (BIN / name).exists():
+        pytest.skip(f"built without {name}")
+    return BIN / name
+
+
+def run(folder, *words, **options):
+    options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "timeout": 120, **options}
+    environment = dict(os.environ, HOME=str(folder))
+    return subprocess.run([program(words[0]), *words[1:]], cwd=folder, text=True, env=environment,
+                          **options)
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """A folder with a file of each kind. No test may change it."""
+    folder = tmp_path_factory.mktemp("files")
+    (folder / "k.pto").write_text(KERNEL)
+    (folder / "endless.pto").write_text(ENDLESS)
+    (folder / "text.ptobj").write_text(KERNEL)
+    (folder / "program.npy").write_text(KERNEL)
+    (folder / "inc.pto").write_text(".equ N, 1\n")
+    (folder / "main.pto").write_text('.include "inc.pto"\n' + KERNEL)
+    (folder / "link.pto").symlink_to("k.pto")
+    (folder / "sub").mkdir()
+    (folder / "m.json").write_text(json.dumps({"name": "m", "based_on": "reference",
+                                               "description": "d", "source": "s"}))
+    np.save(folder / "a.npy", np.zeros(4, np.uint32))
+    np.save(folder / "e.npy", np.zeros(4, np.uint32))
+    assert run(folder, "ptoas", "k.pto").returncode == 0
+    done = run(folder, "ptoprof", "run", "k.pto", "-a", "a=@a.npy", "-d", EMULATED, "-o", "p.json")
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+def contents(folder):
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+# ------------------------------------------------------------------------------ files
+
+SIM = ["ptosim", "k.pto", "-a", "a=@a.npy"]
+PROF = ["ptoprof", "run", "k.pto", "-a", "a=@a.npy", "-d", EMULATED]
+
+
+@pytest.mark.parametrize(
+    "command, message",
+    [
+        (["ptoas", "k.pto", "-o", "k.pto"], "-o 'k.pto' would replace the input 'k.pto'"),
+        (["ptoas", "k.pto", "-o", "sub/../k.pto"], "-o 'sub/../k.pto' would replace the input"),
+        (["ptoas", "k.pto", "--emit=asm", "-o", "link.pto"], "would replace the input 'k.pto'"),
+        (["ptoas", "text.ptobj"], "-o 'text.ptobj' would replace the input 'text.ptobj'"),
+        (["ptoas", "-d", "k.ptobj", "-o", "k.ptobj"], "-o 'k.ptobj' would replace the input"),
+        (["ptoas", "main.pto", "-o", "inc.pto"], "-o 'inc.pto' would replace the included file"),
+        (["ptoas", "k.pto", "--machine", "./m.json", "-o", "m.json"], "would replace --machine"),
+        ([*SIM, "-o", "a=a.npy"], "--out 'a.npy' would replace --arg 'a.npy'"),
+        ([*SIM, "-e", "a=e.npy", "-o", "a=./e.npy"], "--out './e.npy' would replace --expect"),
+        ([*SIM, "-m", "./m.json", "--report", "m.json"], "--report 'm.json' would replace --prof"),
+        ([*SIM, "-m", "./m.json", "--trace", "m.json"], "--trace 'm.json' would replace --profile"),
+        ([*SIM, "-m", "./m.json", "--timeline-out", "m.json"], "--timeline-out 'm.json' would"),
+        (["ptosim", "program.npy", "-a", "a=zeros:[4]", "-o", "a=program.npy"],
+         "--out 'program.npy' would replace the program 'program.npy'"),
+        ([*SIM, "--trace", "t.json", "--report", "t.json"],
+         "--trace 't.json' and --report 't.json' would write the same file"),
+        ([*SIM, "--trace", "t.json", "--timeline-out", "sub/../t.json"],
+         "would write the same file"),
+        ([*SIM, "-o", "a=o.npy", "-o", "a=o.npy"], "would write the same file"),
+        (["ptoprof", "calibrate", "p.json", "-o", "p.json"], "-o 'p.json' would replace the input"),
+        (["ptoprof", "calibrate", "p.json", "--base", "./m.json", "-o", "m.json"], "replace --base"),
+        (["ptoprof", "calibrate", "p.json", "-o", "f.json", "--html", "f.json"],
+         "-o 'f.json' and --html 'f.json' would write the same file"),
+        (["ptoprof", "calibrate", "p.json", "sub/../p.json", "-o", "f.json"],
+         "'p.json' and 'sub/../p.json' are the same profile; give it once"),
+        (["ptoprof", "report", "p.json", "--html", "p.json"], "--html 'p.json' would replace the"),
+        (["ptoprof", "report", "p.json", "-m", "./m.json", "--html", "m.json"], "replace --machine"),
+        (["ptoprof", "import", "sub/..", "-o", "a.npy"], "-o 'a.npy' would replace the input"),
+        ([*PROF, "-o", "k.pto"], "-o 'k.pto' would replace the input 'k.pto'"),
+        ([*PROF, "-o", "a.npy"], "-o 'a.npy' would replace --arg 'a.npy'"),
+        ([*PROF, "-m", "./m.json", "-o", "m.json"], "-o 'm.json' would replace --machine './m.json'"),
+        ([*PROF[:-1], "emulated:./m.json", "-o", "m.json"], "-o 'm.json' would replace --device"),
+    ],
+)
+def test_no_output_replaces_an_input_or_another_output(files, command, message):
+    before = contents(files)
+    done = run(files, *command)
+    assert done.returncode == 2, (done.stdout, done.stderr)
+    assert message in done.stderr
+    assert contents(files) == before
+
+
+def test_an_output_may_be_appended_to_and_replaced(tmp_path, files):
+    profile = tmp_path / "p.json"
+    profile.write_bytes((files / "p.json").read_bytes())
+    done = run(files, *PROF, "--name", "second", "--append", "-o", str(profile))
+    assert done.returncode == 0, done.stderr
+    assert [kernel["name"] for kernel in json.loads(profile.read_text())["kernels"]] == ["k", "second"]
+    for _ in range(2):
+        assert run(files, "ptoas", "k.pto", "-o", str(tmp_path / "k.ptobj")).returncode == 0
+
+
+# ------------------------------------------------------------------------------ standard streams
+
+PRINTERS = [
+    ["ptoas", "--help"],
+    ["ptoas", "--version"],
+    ["ptoas", "--manual"],
+    ["ptoas", "k.pto", "-o", "-"],
+    ["ptoas", "k.pto", "--listing"],
+    ["ptosim", "--help"],
+    [*SIM],
+    [*SIM, "--json"],
+    [*SIM, "-q", "-p", "a"],
+    ["ptosim", "diff", "--help"],
+    ["ptoprof", "--help"],
+    ["ptoprof", "devices"],
+    ["ptoprof", "schema"],
+    ["ptoprof", "report", "p.json", "--json"],
+    ["ptodbg", "--version"],
+    ["ptodbg", "k.pto", "--batch", "-ex", "list"],
+    ["ptodbg", "k.pto", "--batch", "--json", "-ex", "help", "-ex", "list"],
+]
+
+
+@pytest.mark.parametrize("command", PRINTERS, ids=" ".join)
+@pytest.mark.parametrize("stream", ["full", "closed"])
+def test_output_that_is_lost_is_an_error(files, command, stream):
+    reason = {"full": "No space left on device", "closed": "Bad file descriptor"}[stream]
+    message = f"cannot write to standard output: {reason}"
+    if stream == "full":
+        with open("/dev/full", "w") as full:
+            done = run(files, *command, stdout=full)
+    else:
+        done = run(files, *command, stdout=None, preexec_fn=lambda: os.close(1))
+    assert done.returncode == 1, done.stderr
+    if "--json" in command:
+        [diagnostic] = json.loads(done.stderr)["diagnostics"]
+        assert diagnostic["message"] == message
+    else:
+        assert done.stderr == f"{command[0]}: error: {message}\n"
+
+
+def test_a_file_never_takes_the_place_of_a_closed_stream(tmp_path, files):
+    def close_all():
+        for descriptor in (0, 1, 2):
+            os.close(descriptor)
+
+    out = tmp_path / "o.npy"
+    done = run(files, *SIM, "--grid", "4", "-o", f"a={out}", stdout=None, stderr=None,
+               preexec_fn=close_all)
+    assert done.returncode == 1  # the summary is lost, the file is not
+    assert np.load(out).tolist() == [0, 1, 2, 3]
+
+
+def test_standard_input_that_cannot_be_read(files):
+    folder = os.open("/", os.O_RDONLY)
+    for command in (["ptoas", "-", "--check"], ["ptosim", "-"]):
+        done = run(files, *command, stdin=folder)
+        assert done.returncode == 1
+        assert done.stderr == ("error: cannot read standard input: it is a directory, a file was "
+                               "expected\n")
+        done = run(files, *command, preexec_fn=lambda: os.close(0))
+        assert done.returncode == 1
+        assert done.stderr == "error: cannot read standard input: Bad file descriptor\n"
+    os.close(folder)
+
+
+# ------------------------------------------------------------------------------ Ctrl-C
+
+
+def start(folder, *words, **options):
+    environment = dict(os.environ, HOME=str(folder))
+    return subprocess.Popen([program(words[0]), *words[1:]], cwd=folder, text=True, env=environment,
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
+
+
+def interrupt(process, after=1.0):
+    time.sleep(after)
+    assert process.poll() is None, process.communicate()
+    process.send_signal(signal.SIGINT)
+
+
+@pytest.mark.parametrize("device", ["sim", EMULATED])
+def test_interrupt_on_a_device(files, device):
+    process = start(files, "ptosim", "endless.pto", "-a", "a=zeros:[1]", "-p", "a", "--device", device)
+    interrupt(process)
+    stdout, stderr = process.communicate(timeout=20)
+    assert process.returncode == 130, (stdout, stderr)
+    assert "ptosim: interrupted" in stderr
+    assert "[0]  7\n" in stdout
+
+
+def test_interrupt_while_nobody_reads(files):
+    count = 100_000
+    command = ["ptosim", "k.pto", "-q", "-a", f"a=iota:[{count}]", "--functional", "-p", f"a:{count}"]
+    expected = run(files, *command).stdout
+    assert len(expected) > 500_000  # more than a pipe holds
+    process = start(files, *command)
+    interrupt(process)
+    stdout, stderr = process.communicate(timeout=20)
+    assert (process.returncode, stderr) == (0, "")
+    assert stdout == expected
+
+
+def test_interrupt_of_the_debugger_while_nobody_reads(files):
+    command = ["ptodbg", "k.pto", "-a", "a=iota:[60000]", "--batch", "-ex", "set elements 60000",
+               "-ex", "start", "-ex", "x/60000uw hbm:a"]
+    expected = run(files, *command).stdout
+    assert len(expected) > 200_000
+    process = start(files, *command)
+    interrupt(process, after=2.0)
+    stdout, stderr = process.communicate(timeout=20)
+    assert stderr == ""
+    assert stdout == expected
+    assert process.returncode in (0, 130)  # 130 if the command itself was not over yet
+
+
+def test_interrupted_schedules_do_not_agree(files):
+    process = start(files, *SIM, "--json", "--schedule-fuzz", "1000000000")
+    interrupt(process)
+    stdout, stderr = process.communicate(timeout=20)
+    assert process.returncode == 130, stderr
+    fuzz = json.loads(stdout)["schedule_fuzz"]
+    assert fuzz["interrupted"] is True
+    assert fuzz["agree"] is None
+    assert len(fuzz["schedules"]) > 4
+    complete = json.loads(run(files, *SIM, "--json", "--schedule-fuzz", "2").stdout)["schedule_fuzz"]
+    assert (complete["interrupted"], complete["agree"]) == (False, True)
+
+
+DEBUG_ENDLESS = ["ptodbg", "endless.pto", "-a", "a=zeros:[1]", "-nx"]
+
+
+def test_interrupted_batch(files):
+    process = start(files, *DEBUG_ENDLESS, "--batch", "-ex", "run", "-ex", "echo after")
+    interrupt(process)
+    stdout, stderr = process.communicate(timeout=20)
+    assert process.returncode == 130, (stdout, stderr)
+    assert "nterrupted" in stdout
+    assert "after" not in stdout
+
+
+def test_interrupt_of_commands_from_a_pipe(files):
+    process = start(files, *DEBUG_ENDLESS, stdin=subprocess.PIPE)
+    for _ in range(2):  # a front end may do so as often as it likes
+        process.stdin.write("run\n")
+        process.stdin.flush()
+        interrupt(process)
+    process.stdin.write("echo next\nprint $r0")
+    stdout, stderr = process.communicate(timeout=20)
+    assert process.returncode == 0, (stdout, stderr)
+    assert "next\n" in stdout and stdout.endswith("= 7\n")
+    process = start(files, *DEBUG_ENDLESS, stdin=subprocess.PIPE)
+    interrupt(process)  # while it waits for a command
+    assert process.wait(timeout=20) == 130
+    process.communicate()
+
+
+# ------------------------------------------------------------------------------ JSON
+
+
+@pytest.mark.parametrize(
+    "command, status, message",
+    [
+        (["ptoas", "gone.pto"], 1, "cannot read 'gone.pto'"),
+        (["ptoas", "--frobnicate"], 2, "not expected: --frobnicate"),
+        (["ptoas"], 2, "no input"),
+        (["ptoas", "k.pto", "-Wno-such"], 2, "unknown warning -Wno-such"),
+        (["ptoas", "k.pto", "-o", "gone/k.ptobj"], 1, "cannot write 'gone/k.ptobj'"),
+        (["ptoas", "k.pto", "-o", "k.pto"], 2, "would replace the input"),
+        (["ptoas", "--explain", "lod"], 2, "unknown instruction 'lod'"),
+        (["ptoas", "--manual"], 2, "--manual: it is Markdown"),
+        (["ptoas", "k.pto", "-v"], 2, "--verbose: it prints text"),
+        (["ptosim", "gone.pto"], 1, "cannot read 'gone.pto'"),
+        (["ptosim", "k.pto", "--frobnicate"], 2, "not expected: --frobnicate"),
+        ([*SIM, "-b", "4000000"], 2, "block"),
+        ([*SIM, "--device", "sim:foo"], 1, "device sim: no machine profile `foo`"),
+        ([*SIM, "-o", "a=gone/a.npy"], 1, "--out a: cannot write 'gone/a.npy'"),
+        ([*SIM, "--report", "gone/a.json"], 1, "--report: cannot write 'gone/a.json'"),
+        ([*SIM, "-m", "./gone.json"], 2, "gone.json"),
+        (["ptosim", "diff", "m.json", "gone.json"], 1, "its schema is missing"),
+        (["ptosim", "diff", "m.json"], 2, "after is required"),
+        (["ptoprof", "measure"], 2, ""),
+        (["ptoprof", "run", "gone.pto", "-d", EMULATED], 1, "cannot read 'gone.pto'"),
+        ([*PROF[:-1], "emulated:foo"], 1, "no machine profile `foo`"),
+        ([*PROF[:-1], "sim:foo"], 1, "device sim: no machine profile `foo`"),
+        ([*PROF, "-o", "gone/p.json"], 1, "cannot write 'gone/p.json'"),
+        (["ptoprof", "calibrate", "gone.json", "m.json"], 1, "gone.json"),
+        (["ptoprof", "report", "m.json"], 1, "m.json"),
+        (["ptoprof", "microbench"], 2, "name a device"),
+        (["ptodbg", "--nothing"], 2, "not expected: --nothing"),
+    ],
+)
+def test_messages_are_one_json_object(files, command, status, message):
+    done = run(files, *command, "--json")
+    assert done.returncode == status, (done.stdout, done.stderr)
+    report = json.loads(done.stderr)
+    assert report["errors"] == len(report["diagnostics"]) > 0
+    assert message in report["diagnostics"][0]["message"]
+    assert all(entry["severity"] == "error" for entry in report["diagnostics"])
+    if done.stdout:
+        json.loads(done.stdout)
+
+
+def test_every_error_is_in_the_json(files):
+    done = run(files, "ptosim", "diff", "--json", "m.json", "gone.json")
+    assert [entry["message"].split(":")[0] for entry in json.loads(done.stderr)["diagnostics"]] == [
+        "m.json", "cannot read 'gone.json'"]
+
+
+def test_lists_are_json(tmp_path, files):
+    def data(*command):
+        done = run(files, *command, "--json")
+        assert (done.returncode, done.stderr) == (0, "")
+        return json.loads(done.stdout)
+
+    warnings = data("ptoas", "--list-warnings")
+    assert {"unused-register", "unreachable-code"} <= {row["name"] for row in warnings}
+    [fma] = [row for row in data("ptoas", "--list-instructions") if row["mnemonic"] == "fma"]
+    assert data("ptoas", "--explain", "fma") == fma
+    roles = data("ptoprof", "microbench", "--list")
+    assert {"role", "kernels", "patterns", "meaning"} == set(roles[0])
+    assert data("ptoprof", "microbench", "--role", "latency", "--types", "1", "-o",
+                str(tmp_path / "set"))[0]["role"] == "latency"
+    assert any(row["is_usable"] for row in data("ptoprof", "devices"))
+    page = tmp_path / "p.html"
+    assert data("ptoprof", "report", "p.json", "--html", str(page))["kernels"]
+    assert page.read_text().startswith("<!")
+
+
+# ------------------------------------------------------------------------------ values
+
+
+@pytest.mark.parametrize(
+    "command, message",
+    [
+        (["ptoas", "k.pto", "--machine", ""], "--machine: its value is empty"),
+        (["ptoas", "k.pto", "-o", ""], "--output: its value is empty"),
+        (["ptoas", ""], "input: its value is empty"),
+        ([*SIM, "--max-cycles", ""], "--max-cycles: its value is empty"),
+        ([*SIM, "--max-instructions", ""], "--max-instructions: its value is empty"),
+        ([*SIM, "--checks", ""], "--checks: its value is empty"),
+        ([*SIM, "--schedule", ""], "--schedule: its value is empty"),
+        ([*SIM, "--report", ""], "--report: its value is empty"),
+        ([*SIM, "--kernel", ""], "--kernel: its value is empty"),
+        ([*SIM, "-I", ""], "-I: its value is empty"),
+        (["ptosim", "diff", "", "p.json"], "before: its value is empty"),
+        ([*SIM, "--sample", "0"], "--sample: 0 waves; expected at least 4"),
+        ([*SIM, "--sample", "0", "--functional"], "--sample: there are no cycles to estimate"),
+        ([*SIM, "--schedule-fuzz", "0"], "--schedule-fuzz: 0 random orders; expected 1 or more"),
+        ([*PROF, "--runs", "0"], "--runs: 0 is too few; expected 1 or more"),
+        ([*PROF, "--date", "2026-13-01"], "--date: '2026-13-01' is no day; expected YYYY-MM-DD"),
+        ([*PROF, "--date", "2026-02-29"], "--date: '2026-02-29' is no day"),
+        ([*PROF, "--date", "yesterday"], "--date: 'yesterday' is no day"),
+        ([*PROF, "--date", "2026-08-211"], "--date: '2026-08-211' is no day"),
+        ([*PROF, "--name", ""], "--name: its value is empty"),
+        (["ptoprof", "microbench", "--list", "--types", "0"], "--types: 0 is too few"),
+        (["ptodbg", "k.pto", "--checks", ""], "--checks: its value is empty"),
+        (["ptodbg", "k.pto", "-m", ""], "--profile: its value is empty"),
+    ],
+)
+def test_values_without_sense(files, command, message):
+    done = run(files, *command)
+    assert done.returncode == 2, (done.stdout, done.stderr)
+    assert f"error: {message}" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "options, status, message",
+    [
+        (["-m", "referense"], 2, "no machine profile `referense`"),
+        (["-m", "./gone.json"], 2, "no such file"),
+        (["--set", "cores=none"], 2, "cores"),
+        (["-a", "b=zeros:[4]"], 2, "'b'"),
+        (["-a", "a=zeroes:[4]"], 2, "zeroes"),
+        (["-a", "a=@gone.npy"], 1, "gone.npy"),
+    ],
+)
+def test_debugger_looks_at_its_options_first(files, options, status, message):
+    """And exits as ptosim does."""
+    simulator = run(files, "ptosim", "k.pto", *options)
+    assert simulator.returncode == status
+    debug = ["ptodbg", "k.pto", "-nx", *options]
+    done = run(files, *debug, "--batch", "-ex", "echo never")
+    assert (done.returncode, done.stdout) == (status, "")
+    assert message in done.stderr
+    done = run(files, *debug, input="echo still\n")
+    assert (done.returncode, done.stdout.strip()) == (status, "still")
+    assert message in done.stderr
+
+
+def test_debugger_reads_an_argument_once(files):
+    """It may come from a pipe."""
+    reader, writer = os.pipe()
+    os.write(writer, np.arange(4, dtype=np.uint32).tobytes())
+    os.close(writer)
+    done = run(files, "ptodbg", "k.pto", "-nx", "-a", f"a=@/dev/fd/{reader}:u32[4]", "--batch",
+               "-ex", "start", "-ex", "print a[3]", pass_fds=[reader])
+    os.close(reader)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.endswith("= 3\n")
+
+
+@pytest.mark.parametrize(
+    "path, value, message",
+    [
+        ("cycles", -5, "-5 is no count; expected a whole number from 0 to 9223372036854775807"),
+        ("cycles", 1e300, "1e+300 is no count"),
+        ("cycles", 1.5, "1.5 is no count"),
+        ("cycles", 2**64 - 1, "18446744073709551615 is no count"),
+        ("cycles", None, "this null is no count"),
+        ("cycles", LONG, "this string is no count"),
+        ("cores", 2**32, "4294967296 is no count; expected a whole number from 0 to 4294967295"),
+        ("stalls.empty", -1, "-1 is no count"),
+        ("memory.requests", 0.5, "0.5 is no count"),
+        ("insns.0.issues", -1, "-1 is no count"),
+        ("insns.0.unit", LONG, "insn 0: no unit 'xxx"),
+        ("lines.0.pcs.0", -1, "-1 is no count"),
+        ("clock_mhz", 0, "a clock of 0 MHz"),
+        ("clock_mhz", -1, "-1 is no figure; expected 0 or more"),
+        ("grid.1", 0, "1x0 is no size"),
+        ("core_counters.0.unit_busy_cycles.0", -0.5, "-0.5 is no figure"),
+        ("timeline.rows.0.13", -2, "-2 is no count"),
+        ("timeline.rows.0.13", 1000, "timeline entry 0 is impossible"),
+        ("schema", "pto-run-9", 'its schema is "pto-run-9"; expected "pto-run-1"'),
+        ("schema", [[LONG]], "its schema is this array"),
+    ],
+    ids=lambda part: str(part)[:30],
+)
+def test_saved_runs_with_figures_without_sense(tmp_path, files, path, value, message):
+    saved = tmp_path / "run.json"
+    assert run(files, *SIM, "-q", "--report", str(saved)).returncode == 0
+    assert run(tmp_path, "ptosim", "diff", "run.json", "run.json").returncode == 0
+    data = json.loads(saved.read_text())
+    *way, last = [int(part) if part.isdigit() else part for part in path.split(".")]
+    place = data
+    for part in way:
+        place = place[part]
+    assert place[last] != value
+    place[last] = value
+    (tmp_path / "edited.json").write_text(json.dumps(data))
+    done = run(tmp_path, "ptosim", "diff", "run.json", "edited.json")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert message in done.stderr
+    assert len(done.stderr) < 1000
+
+
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        f"add.u32 r1, r2, {LONG}",
+        f"{LONG} r1",
+        f"add.{LONG} r1, r2, r3",
+        f"bra {LONG}",
+        f"{LONG}:",
+        f"{LONG}: {LONG}:",
+        f'.include "{LONG}"',
+        f'.include "{"x y " * 200_000}"',
+        f".{LONG} 1",
+        f"mov.u32 r1, {'9' * 1_000_000}",
+        f"store.u32 hbm[{LONG}], r1",
+        f"print \"{LONG}\", r1, r2",
+    ],
+    ids=lambda line: line[:16],
+)
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_long_words_are_not_repeated_whole(tmp_path, line, form):
+    (tmp_path / "k.pto").write_text(KERNEL.replace("    exit", f"    {line}\n    exit"))
+    done = run(tmp_path, "ptoas", "--check", "k.pto", *(["--json"] if form == "json" else []))
+    assert done.returncode in (0, 1)
+    assert len(done.stderr) < 20_000
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["ptoas", "k.pto", f"-W{LONG[:100_000]}"],
+        ["ptosim", "k.pto", "--kernel", LONG[:100_000]],
+        ["ptosim", "k.pto", "--arg", f"{LONG[:100_000]}=1"],
+        ["ptosim", "k.pto", "-m", LONG[:100_000]],
+        ["ptosim", "k.pto", "--schedule", LONG[:100_000]],
+        ["ptosim", "k.pto", f"--{LONG[:100_000]}"],
+        ["ptoprof", "report", "p.json", "-m", LONG[:100_000]],
+        ["ptodbg", "k.pto", "--checks", LONG[:100_000]],
+    ],
+    ids=lambda command: " ".join(command)[:24],
+)
+def test_long_options_are_not_repeated_whole(files, command):
+    done = run(files, *command)
+    assert done.returncode in (1, 2)
+    assert 0 < len(done.stderr) < 5000
+
+
+def test_inputs_without_end(files):
+    for command, status in [
+        ([*SIM, "-m", "/dev/zero"], 2),
+        (["ptoprof", "report", "/dev/zero"], 1),
+    ]:
+        done = run(files, *command)
+        assert done.returncode == status
+        assert "/dev/zero" in done.stderr and "which may have no end" in done.stderr
