@@ -76,6 +76,7 @@ bool Debugger::has_kernel_failed() const {
 }
 
 void Debugger::interrupt() {
+  is_interrupted_ = true;
   if (Session* session = running_.load()) {
     session->interrupt();
   }
@@ -258,6 +259,7 @@ CommandResult Debugger::execute(std::string_view line) {
     return std::move(result_);
   }
   repeat_.clear();
+  is_interrupted_ = false;
   running_ = session_.get();
   (void)dispatch(line);
   running_ = nullptr; // Ctrl-C at a prompt stops nothing later on
@@ -333,6 +335,9 @@ bool Debugger::run_script(const std::string& path) {
     }
     if (!dispatch(line)) {
       return fail("{}:{}: the script ends here", path, number);
+    }
+    if (is_interrupted_) {
+      return fail("{}:{}: interrupted; the script ends here", path, number);
     }
   }
   if (!commands_for_.empty()) {

@@ -57,7 +57,7 @@ public:
   CommandResult execute(std::string_view line);
   /// Words that may stand at the end of `line` (for completion), complete, in order.
   [[nodiscard]] std::vector<std::string> complete(std::string_view line) const;
-  /// Stops what execute() is running, from a signal handler or another thread.
+  /// Stops what execute() is running, scripts included, from a signal handler or another thread.
   void interrupt();
   /// The last line was one that an empty line at a terminal repeats; what to run then.
   [[nodiscard]] const std::string& repeat_line() const { return repeat_; }
@@ -140,7 +140,8 @@ private:
   std::unique_ptr<Target> machine_; // the session's; goes after it
   std::unique_ptr<Session> session_;
   std::atomic<Session*> running_{nullptr};
-  StopTable stops_; // without a session
+  std::atomic<bool> is_interrupted_{false}; // the line that execute() runs
+  StopTable stops_;                         // without a session
   CommandResult result_;
   std::vector<Evaluated> values_;
   std::vector<Display> displays_;

@@ -277,6 +277,17 @@ def test_interrupted_batch(files):
     assert "after" not in stdout
 
 
+def test_interrupted_script(tmp_path, files):
+    script = tmp_path / "script"
+    script.write_text("run\necho after\n")
+    process = start(files, *DEBUG_ENDLESS, "--batch", "-x", str(script))
+    interrupt(process)
+    stdout, stderr = process.communicate(timeout=20)
+    assert process.returncode == 130, (stdout, stderr)
+    assert stderr == f"{script}:1: interrupted; the script ends here\n"
+    assert "after" not in stdout
+
+
 def test_interrupt_of_commands_from_a_pipe(files):
     process = start(files, *DEBUG_ENDLESS, stdin=subprocess.PIPE)
     for _ in range(2):  # a front end may do so as often as it likes
