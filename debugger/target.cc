@@ -4,7 +4,7 @@
 
 #include "assembler/assemble.h"
 #include "isa/issue_text.h"
-#include "isa/machine.h"
+#include "isa/machine_load.h"
 #include "simulator/launch_setup.h"
 
 #include <fmt/format.h>
@@ -36,12 +36,7 @@ load_machine_of(const TargetOptions& options, const std::string& named, isa::Dia
                            : named.empty()          ? "reference"
                                                     : named;
   isa::ProfileIssues issues;
-  std::optional<isa::MachineProfile> profile = isa::load_machine(name, issues);
-  for (const std::string& assignment : options.overrides) {
-    if (profile) {
-      static_cast<void>(isa::apply_override(*profile, assignment, issues));
-    }
-  }
+  std::optional<isa::MachineProfile> profile = isa::load_machine(name, options.overrides, issues);
   for (const isa::ProfileIssue& issue : issues) {
     diags.error({}, isa::message_of(issue));
   }

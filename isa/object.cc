@@ -10,6 +10,7 @@
 
 #include "isa/codec.h"
 #include "isa/error.h"
+#include "isa/hash.h"
 #include "isa/object_check.h"
 
 #include <fmt/format.h>
@@ -26,15 +27,6 @@ constexpr std::array<uint8_t, 4> kMagic = {'P', 'T', 'O', 'B'};
 constexpr size_t kHeaderBytes = 24;
 constexpr std::array<const char*, 9> kSectionTags = {
     "MACH", "FUNC", "SYMS", "POOL", "CODE", "LINE", "FILE", "STRS", "CNST"};
-
-// FNV-1a, 64 bits: detects corruption, not tampering.
-uint64_t checksum(std::span<const uint8_t> bytes) {
-  uint64_t hash = 0xcbf29ce484222325;
-  for (const uint8_t byte : bytes) {
-    hash = (hash ^ byte) * 0x100000001b3;
-  }
-  return hash;
-}
 
 class Writer {
 public:
@@ -332,7 +324,7 @@ std::string check_header(std::span<const uint8_t> bytes) {
                        bytes.size() - kHeaderBytes,
                        payload);
   }
-  if (sum != checksum(bytes.subspan(kHeaderBytes))) {
+  if (sum != hash_of(bytes.subspan(kHeaderBytes))) {
     return "corrupt object file: its checksum does not match its contents";
   }
   return "";
@@ -423,7 +415,7 @@ std::optional<std::vector<uint8_t>> write_object(const Object& object, std::stri
   file.u32(kObjectVersion);
   file.u32(kIsaVersion);
   file.count(body.size());
-  file.u64(checksum(body));
+  file.u64(hash_of(body));
   file.raw(body);
   return file.take();
 }

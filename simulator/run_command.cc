@@ -8,6 +8,7 @@
 #include "isa/error.h"
 #include "isa/file_io.h"
 #include "isa/issue_text.h"
+#include "isa/machine_load.h"
 #include "isa/output_files.h"
 #include "isa/suggest.h"
 #include "simulator/argument.h"
@@ -168,14 +169,9 @@ private:
     }
     isa::ProfileIssues issues;
     for (const std::string& name : names) {
-      std::optional<isa::MachineProfile> profile = isa::load_machine(name, issues);
-      if (!profile) {
-        continue;
+      if (auto profile = isa::load_machine(name, options_.overrides, issues)) {
+        profiles_.push_back(std::move(*profile));
       }
-      for (const std::string& assignment : options_.overrides) {
-        static_cast<void>(isa::apply_override(*profile, assignment, issues));
-      }
-      profiles_.push_back(std::move(*profile));
     }
     for (const isa::ProfileIssue& issue : issues) {
       complain(isa::message_of(issue));

@@ -2,6 +2,7 @@
 #include "runtime/npu/toolkit.h"
 
 #include "isa/file_io.h"
+#include "isa/hash.h"
 #include "runtime/errors.h"
 #include "runtime/npu/ascendc_emitter.h"
 
@@ -46,14 +47,6 @@ constexpr std::string_view kLibraries[] = {"lib64/libascendcl.so",
                                            "acllib/lib64/libascendcl.so",
                                            "aarch64-linux/lib64/libascendcl.so",
                                            "x86_64-linux/lib64/libascendcl.so"};
-
-// FNV-1a: a name for what was compiled, not a safeguard.
-uint64_t hash(std::string_view text, uint64_t seed) {
-  for (const char c : text) {
-    seed = (seed ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-  }
-  return seed;
-}
 
 std::string read_all(const std::string& path) {
   std::ifstream file(path);
@@ -178,9 +171,9 @@ NpuCompiler::~NpuCompiler() {
 }
 
 std::string NpuCompiler::compile(const std::string& text, bool is_hybrid) {
-  uint64_t key = hash(text, hash(toolkit_.compiler, 0xcbf29ce484222325));
+  uint64_t key = isa::hash_of(text, isa::hash_of(toolkit_.compiler));
   for (const auto& [name, header] : ascendc_headers()) {
-    key = hash(header, key);
+    key = isa::hash_of(header, key);
   }
   const std::string stem = fmt::format("{}/k{:016x}", folder_, key);
   const std::string library = stem + ".so";
