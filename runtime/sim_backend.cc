@@ -6,15 +6,14 @@
 // Timed launches share the device's L2 and so run one after another (runs_in_order).
 #include "runtime/sim_backend.h"
 
+#include "runtime/noise.h"
 #include "runtime/open.h"
 #include "simulator/functional.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
-#include <numbers>
 
 namespace pto::rt {
 
@@ -99,22 +98,6 @@ private:
   std::map<uint64_t, sim::FindingSite> sites_;
 };
 
-/// A number of the standard normal distribution that depends on seed and index alone.
-double noise_sample(uint64_t seed, uint64_t index) {
-  // SplitMix64 and Box-Muller: two lines that give the same numbers with every standard library.
-  uint64_t state = seed * 0x9e3779b97f4a7c15 + index * 2;
-  const auto uniform = [&] {
-    state += 0x9e3779b97f4a7c15;
-    uint64_t z = state;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
-    z ^= z >> 31;
-    return (static_cast<double>(z >> 11) + 0.5) * 0x1p-53;
-  };
-  const double radius = std::sqrt(-2 * std::log(uniform()));
-  return radius * std::cos(2 * std::numbers::pi * uniform());
-}
-
 class SimLaunch : public PreparedLaunch {
 public:
   SimLaunch(const isa::MachineProfile& profile,
@@ -177,10 +160,7 @@ private:
     result.timed = sim::run_timed(launch_, *shared_, options);
     result.run = std::move(result.timed->run);
     result.cycles = static_cast<double>(result.timed->counters.cycles);
-    if (noise_ != 0) {
-      constexpr double kLeast = 0.1; // a clock never runs backwards, however large the noise
-      result.cycles *= std::max(kLeast, 1 + noise_ * noise_sample(noise_seed_, request_.sequence));
-    }
+    result.cycles *= noise_factor(noise_, noise_seed_, request_.sequence);
     result.microseconds = result.cycles / machine_.profile.clock_mhz;
   }
 

@@ -2,7 +2,8 @@
 // From a timed run to what an on-device hook would have seen.
 #include "runtime/profile/measure.h"
 
-#include "isa/suggest.h"
+#include "isa/hash.h"
+#include "runtime/noise.h"
 #include "runtime/profile/samples.h"
 #include "simulator/block.h"
 #include "simulator/fault.h"
@@ -18,20 +19,6 @@ namespace pto::rt {
 namespace {
 
 constexpr std::string_view kEmulatedPrefix = "emulated:";
-
-uint64_t hash_of(std::string_view text) {
-  uint64_t hash = 0xcbf29ce484222325U;
-  for (const char c : text) {
-    hash = (hash ^ static_cast<uint8_t>(c)) * 0x100000001b3U;
-  }
-  return hash;
-}
-
-double normal(uint64_t seed, uint64_t index) {
-  const double uniform =
-      (static_cast<double>(sim::random_bits(seed, index) >> 12) + 0.5) / 4503599627370496.0;
-  return sim::normal_quantile(uniform);
-}
 
 /// On hardware data that are all zero switch fewer wires and take shortcuts; a measurement of them
 /// tells little.
@@ -172,7 +159,7 @@ void fill_insns(KernelProfile& kernel, const InsnSums& sums, const MeasureOption
   for (const auto& [key, sum] : sums.by_key) {
     if (sum.count != 0) {
       const auto [cycles, spread] =
-          over_runs(sum.mean(), options, kernel.runs, hash_of(kernel.name + "/" + key));
+          over_runs(sum.mean(), options, kernel.runs, isa::hash_of(kernel.name + "/" + key));
       kernel.insns.push_back({key, sum.count, cycles, spread, {}});
     }
   }
@@ -182,7 +169,7 @@ void fill_insns(KernelProfile& kernel, const InsnSums& sums, const MeasureOption
         over_runs(sum.mean(),
                   options,
                   kernel.runs,
-                  hash_of(fmt::format("{}/{}+{}", kernel.name, first, second)));
+                  isa::hash_of(fmt::format("{}/{}+{}", kernel.name, first, second)));
     kernel.pairs.push_back({first, second, is_joined, sum.count, cycles, spread});
   }
 }
@@ -224,8 +211,7 @@ noisy_cycles(double cycles, const NoiseModel& noise, uint64_t stream, uint32_t r
     return cycles;
   }
   const uint64_t seed = noise.seed ^ (stream * 0x9e3779b97f4a7c15U);
-  // A run cannot take less than nothing, whatever the deviation.
-  const double factor = std::max(0.05, 1 + noise.relative * normal(seed, run));
+  const double factor = noise_factor(noise.relative, seed, run);
   const uint64_t first_doubled = runs == 0 ? 0 : sim::random_bits(seed, UINT32_MAX) % runs;
   const bool is_doubled = runs != 0 && (run + runs - first_doubled) % runs < noise.doubled_runs;
   return cycles * factor * (is_doubled ? 2 : 1);
@@ -257,7 +243,7 @@ KernelProfile measure_emulated(sim::Machine& machine,
   const auto cycles = static_cast<double>(result.counters.cycles);
   for (uint32_t run = 0; run < std::max(1U, options.runs); ++run) {
     kernel.runs.push_back(
-        {noisy_cycles(cycles, options.noise, hash_of(kernel.name), run, options.runs), {}});
+        {noisy_cycles(cycles, options.noise, isa::hash_of(kernel.name), run, options.runs), {}});
   }
   settle_runs(kernel);
   if (options.sees_insns) {
@@ -273,8 +259,7 @@ KernelProfile measure_emulated(sim::Machine& machine,
     }
   }
   if (is_zero) {
-    kernel.warnings.emplace_back("all input arrays are zero: on hardware such data run with less "
-                                 "power and a higher clock than real ones; use rand or a file");
+    kernel.warnings.emplace_back(kZeroInputsWarning);
   }
   for (const std::string& key : result.missing_keys) {
     kernel.warnings.push_back(

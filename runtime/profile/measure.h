@@ -35,6 +35,11 @@ struct MeasureOptions {
   uint64_t max_cycles = UINT64_MAX;
 };
 
+/// What to say where a kernel was measured on arrays of zeros.
+inline constexpr const char* kZeroInputsWarning =
+    "all input arrays are zero: on hardware such data run with less power and a higher clock than "
+    "real ones; use rand or a file";
+
 /// A kernel that did not run to its end.
 class MeasureError : public Error {
 public:
