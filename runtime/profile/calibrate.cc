@@ -6,6 +6,7 @@
 #include "runtime/profile/kernel_input.h"
 #include "runtime/profile/microbench.h"
 #include "runtime/profile/microbench_insn.h"
+#include "runtime/profile/wrong_order.h"
 
 #include <fmt/format.h>
 
@@ -158,37 +159,28 @@ void summarise_kernels(Calibration& calibration) {
   calibration.held_out_after = prediction_error(held_after, held_truth);
 }
 
-/// Kernels of one group do the same work: whoever believes the base profile may take the slower.
 void find_wrong_decisions(const Profile& profile, Calibration& calibration) {
-  for (const KernelProfile& a : profile.kernels) {
-    for (const KernelProfile& b : profile.kernels) {
-      if (a.group.empty() || a.group != b.group || a.name >= b.name) {
-        continue;
-      }
-      const KernelPrediction* pa = prediction_of(calibration, a.name);
-      const KernelPrediction* pb = prediction_of(calibration, b.name);
-      if (pa == nullptr || pb == nullptr || pa->before == 0 || pb->before == 0) {
-        continue;
-      }
-      const double margin = 3 * std::hypot(a.error, b.error);
-      const double device = pa->device - pb->device;
-      const double simulated = pa->before - pb->before;
-      if (std::abs(device) > margin && device * simulated <= 0) {
-        const bool a_wins = device < 0;
-        calibration.wrong_decisions.push_back(fmt::format(
-            "{}: {} is the faster one on the device ({} against {} cycles); {} says {} against {}, "
-            "the calibrated profile {} against {}",
-            a.group,
-            a_wins ? a.name : b.name,
-            short_number(a_wins ? pa->device : pb->device, 1),
-            short_number(a_wins ? pb->device : pa->device, 1),
-            calibration.base,
-            short_number(a_wins ? pa->before : pb->before),
-            short_number(a_wins ? pb->before : pa->before),
-            short_number(a_wins ? pa->after : pb->after),
-            short_number(a_wins ? pb->after : pa->after)));
-      }
-    }
+  const auto before = [&](const KernelProfile& kernel) {
+    const KernelPrediction* prediction = prediction_of(calibration, kernel.name);
+    return prediction == nullptr ? 0 : prediction->before;
+  };
+  for (const WrongOrder& wrong : find_wrong_orders(profile, before)) {
+    const std::string& faster = wrong.a_is_faster() ? wrong.a->name : wrong.b->name;
+    const std::string& slower = wrong.a_is_faster() ? wrong.b->name : wrong.a->name;
+    const KernelPrediction& f = *prediction_of(calibration, faster);
+    const KernelPrediction& s = *prediction_of(calibration, slower);
+    calibration.wrong_decisions.push_back(fmt::format(
+        "{}: {} is the faster one on the device ({} against {} cycles); {} says {} against {}, "
+        "the calibrated profile {} against {}",
+        wrong.a->group,
+        faster,
+        short_number(f.device, 1),
+        short_number(s.device, 1),
+        calibration.base,
+        short_number(f.before),
+        short_number(s.before),
+        short_number(f.after),
+        short_number(s.after)));
   }
 }
 

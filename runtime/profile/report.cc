@@ -3,6 +3,7 @@
 #include "runtime/profile/report.h"
 
 #include "runtime/profile/breakdown.h"
+#include "runtime/profile/wrong_order.h"
 #include "simulator/report/text_table.h"
 
 #include <fmt/format.h>
@@ -109,31 +110,17 @@ double simulated_cycles(const KernelProfile& kernel, std::string_view machine) {
   return simulated == nullptr ? 0 : simulated->cycles;
 }
 
-/// Orders in which the simulator disagrees with the device, for kernels of one group.
-std::vector<std::string> wrong_orders(const Profile& profile, std::string_view machine) {
-  std::vector<std::string> result;
-  for (const KernelProfile& a : profile.kernels) {
-    for (const KernelProfile& b : profile.kernels) {
-      const double sa = simulated_cycles(a, machine);
-      const double sb = simulated_cycles(b, machine);
-      if (a.group.empty() || a.group != b.group || a.name >= b.name || sa == 0 || sb == 0) {
-        continue;
-      }
-      const double device = a.cycles - b.cycles;
-      if (std::abs(device) > 3 * std::hypot(a.error, b.error) && device * (sa - sb) <= 0) {
-        result.push_back(fmt::format("{}: the device runs {} in {} and {} in {} cycles, the "
-                                     "simulator in {} and {}: whoever believes it takes the slower",
-                                     a.group,
-                                     a.name,
-                                     short_number(a.cycles, 1),
-                                     b.name,
-                                     short_number(b.cycles, 1),
-                                     short_number(sa, 1),
-                                     short_number(sb, 1)));
-      }
-    }
-  }
-  return result;
+std::string text_of(const WrongOrder& wrong) {
+  return fmt::format(
+      "{}: the device runs {} in {} and {} in {} cycles, the simulator in {} and {}: "
+      "whoever believes it takes the slower",
+      wrong.a->group,
+      wrong.a->name,
+      short_number(wrong.a->cycles, 1),
+      wrong.b->name,
+      short_number(wrong.b->cycles, 1),
+      short_number(wrong.predicted_a, 1),
+      short_number(wrong.predicted_b, 1));
 }
 
 ReportSection summary_section(const Profile& profile, std::string_view machine) {
@@ -174,8 +161,11 @@ ReportSection summary_section(const Profile& profile, std::string_view machine) 
                         ? fmt::format(", ranking (Kendall tau) {}", short_number(error.kendall_tau))
                         : std::string()));
   }
-  for (const std::string& wrong : wrong_orders(profile, machine)) {
-    section.remarks.push_back("wrong order: " + wrong);
+  const auto by_machine = [&](const KernelProfile& kernel) {
+    return simulated_cycles(kernel, machine);
+  };
+  for (const WrongOrder& wrong : find_wrong_orders(profile, by_machine)) {
+    section.remarks.push_back("wrong order: " + text_of(wrong));
   }
   return section;
 }
