@@ -16,6 +16,7 @@
 #include <nlohmann/json.hpp>
 
 #include <cstdio>
+#include <map>
 #include <span>
 #include <unistd.h>
 
@@ -26,13 +27,20 @@ constexpr int kGood = 0;
 constexpr int kBadInput = 1;
 constexpr int kBadUsage = 2;
 
+/// What --instrument reads clocks around.
+const std::map<std::string, rt::Instrument> kInstruments = {
+    {"", rt::Instrument::kNone},
+    {"insns", rt::Instrument::kInsns},
+    {"pairs", rt::Instrument::kPairs},
+    {"pairs-from-second", rt::Instrument::kPairsFromSecond},
+    {"blocks", rt::Instrument::kBlocks},
+    {"kernel", rt::Instrument::kKernel},
+};
+
 std::optional<std::string>
 print_ascendc(const isa::Object& object, const AsmOptions& options, isa::Diagnostics& diags) {
   const std::optional<rt::AscendC> file = rt::emit_ascendc(
-      object,
-      {.kernel = options.kernel,
-       .instrument = options.instrument ? rt::Instrument::kInsns : rt::Instrument::kNone},
-      diags);
+      object, {.kernel = options.kernel, .instrument = kInstruments.at(options.instrument)}, diags);
   return file ? std::optional(file->text) : std::nullopt;
 }
 
@@ -283,6 +291,16 @@ private:
 };
 
 } // namespace
+
+std::vector<std::string> instrument_forms() {
+  std::vector<std::string> forms;
+  for (const auto& [name, instrument] : kInstruments) {
+    if (instrument != rt::Instrument::kNone) {
+      forms.push_back(name);
+    }
+  }
+  return forms;
+}
 
 std::vector<std::string> emit_forms() {
   std::vector<std::string> forms;

@@ -24,7 +24,10 @@ void declare(CLI::App& app, AsmOptions& options) {
   app.add_flag("--listing", options.listing, "Print address, encoding and source of each insn");
   app.add_option("--emit", options.emit, "Form of the output")->check(CLI::IsMember(emit_forms()));
   app.add_option("--kernel", options.kernel, "With --emit=ascendc: this kernel alone");
-  app.add_flag("--instrument", options.instrument, "With --emit=ascendc: clock reads around insns");
+  app.add_flag("--instrument{insns}",
+               options.instrument,
+               "With --emit=ascendc: clock reads, around insns or what =WHAT says")
+      ->check(CLI::IsMember(instrument_forms()));
   app.add_option("-I,--include", options.assemble.preprocess.include_dirs, "Folder for .include")
       ->allow_extra_args(false);
   app.add_option("-D,--define", options.assemble.preprocess.defines, "Constant NAME or NAME=VALUE")

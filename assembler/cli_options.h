@@ -25,7 +25,7 @@ struct AsmOptions {
   bool manual = false;
   std::string explain;
   std::string kernel;
-  bool instrument = false;
+  std::string instrument; // of instrument_forms(); empty: no clock reads
   bool json = false;
   bool verbose = false;
   bool quiet = false;

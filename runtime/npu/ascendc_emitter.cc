@@ -24,6 +24,12 @@ using isa::OperandKind;
 
 constexpr uint32_t kBoardBytes = 2048; // pto::kBoardBytes of pto_board.h
 
+// The launch of a hybrid kernel; its blocks are numbered by one number.
+constexpr std::string_view kShapeParams =
+    "uint32_t grid_x, uint32_t grid_y, uint32_t grid_z, uint32_t block_x, uint32_t block_y, "
+    "uint32_t block_z";
+constexpr std::string_view kShapeNames = "grid_x, grid_y, grid_z, block_x, block_y, block_z";
+
 // ---------------------------------------------------------------- registers
 
 /// The registers that some insns name.
@@ -119,6 +125,7 @@ public:
     if (!choose()) {
       return std::nullopt;
     }
+    find_regions();
     preamble();
     if (!functions_.empty()) {
       register_struct();
@@ -129,6 +136,7 @@ public:
     for (const size_t index : kernels_) {
       kernel(index);
     }
+    out_.regions = regions_;
     for (const size_t index : kernels_) {
       launcher(object_.functions[index]);
     }
@@ -173,14 +181,31 @@ private:
     return true;
   }
 
+  // The scalar unit copies, and it alone knows the core.
   bool uses_board(const Function& function) const {
     for (uint32_t k = 0; k < function.insn_count; ++k) {
-      const isa::InsnDesc& row = *object_.code[function.first_pc + k].desc;
-      if (row.scope == isa::Scope::kBlock || row.has(isa::kWaits)) {
+      const Insn& insn = object_.code[function.first_pc + k];
+      if (insn.desc->scope == isa::Scope::kBlock || insn.desc->has(isa::kWaits) ||
+          needs_scalar_unit(insn)) {
         return true;
       }
     }
     return false;
+  }
+
+  bool is_probed() const { return options_.instrument != Instrument::kNone; }
+  bool has_marks() const { return is_probed() && options_.instrument != Instrument::kKernel; }
+
+  void find_regions() {
+    std::set<size_t> all(functions_.begin(), functions_.end());
+    all.insert(kernels_.begin(), kernels_.end());
+    for (const size_t index : all) {
+      for (const ProbeRegion& region :
+           probe_regions(object_, object_.functions[index], options_.instrument)) {
+        regions_.push_back(region);
+      }
+    }
+    bodies_.set_regions(regions_);
   }
 
   bool calls(size_t index) const { return reached_from(object_, index).size() > 1; }
@@ -234,7 +259,7 @@ private:
       line(1, "pto::Shape shape{};");
       line(1, "uint32_t block_index = 0;");
     }
-    if (options_.instrument != Instrument::kNone) {
+    if (has_marks()) {
       line(1, "pto::Probe probe{};");
     }
     line(0, "};\n");
@@ -289,7 +314,7 @@ private:
     if (!object_.const_data.empty()) {
       add("PTO_GM const uint8_t* constants");
     }
-    if (options_.instrument != Instrument::kNone) {
+    if (is_probed()) {
       add("PTO_GM uint64_t* profile");
     }
     return out;
@@ -306,7 +331,7 @@ private:
     if (!object_.const_data.empty()) {
       add("constants");
     }
-    if (options_.instrument != Instrument::kNone) {
+    if (is_probed()) {
       add("profile");
     }
     return out;
@@ -345,8 +370,8 @@ private:
     if (out_.is_hybrid) {
       emitted.scratch_bytes = kBoardBytes + function.l1_bytes;
     }
-    if (options_.instrument != Instrument::kNone) {
-      emitted.probe_entries = 1 + function.insn_count;
+    if (is_probed()) {
+      emitted.probe_entries = 1 + static_cast<uint32_t>(regions_.size());
     }
     std::string params = params_text(function);
     if (out_.is_hybrid) {
@@ -385,9 +410,10 @@ private:
       }
       out_.text += use.declarations("  ");
     }
-    if (options_.instrument != Instrument::kNone) {
-      const char* warp =
-          out_.is_hybrid ? "pto::global_warp(shape, block_index)" : "pto::global_warp()";
+    std::string end = "return;";
+    const char* warp =
+        out_.is_hybrid ? "pto::global_warp(shape, block_index)" : "pto::global_warp()";
+    if (has_marks()) {
       line(1,
            fmt::format("{}{} = pto::open_probe(profile, {}, {});",
                        has_calls ? "" : "pto::Probe ",
@@ -395,10 +421,13 @@ private:
                        warp,
                        emitted.probe_entries));
       line(1, fmt::format("pto::mark({}, 0);", probe));
+    } else if (is_probed()) {
+      line(1, fmt::format("pto::Span span = pto::open_span(profile, {});", warp));
+      end = "pto::close_span(span); return;";
     }
     bodies_.write({.names = text_context(function, has_calls ? "lane." : ""),
-                   .end_of_lane = "return;",
-                   .end_of_call = "return;",
+                   .end_of_lane = end,
+                   .end_of_call = end,
                    .probe = probe});
     line(0, "}\n");
     if (out_.is_hybrid) {
@@ -407,22 +436,26 @@ private:
     out_.kernels.push_back(std::move(emitted));
   }
 
+  // Kernels and vector functions take built-in types only, so the shape travels as six numbers.
   void hybrid_entry(const Function& function, const std::string& name, uint32_t bound) {
-    const std::string lanes = join(params_text(function),
-                                   "PTO_UB uint8_t* l1, PTO_UB pto::Board* board, pto::Shape "
-                                   "shape, uint32_t block_index");
+    const std::string lanes =
+        join(params_text(function),
+             fmt::format("PTO_UB uint8_t* l1, PTO_UB pto::Board* board, {}, uint32_t block_index",
+                         kShapeParams));
     line(0,
          fmt::format(
              "__simt_vf__ __launch_bounds__({}) inline void {}_lanes({}) {{", bound, name, lanes));
+    line(1, fmt::format("const pto::Shape shape{{{}}};", kShapeNames));
     line(1,
          fmt::format(
              "{}_body({});", name, join(params_names(function), "l1, board, shape, block_index")));
     line(1, "pto::leave(board);");
     line(0, "}\n");
     line(0,
-         fmt::format("__global__ __vector__ void {}({}) {{",
-                     name,
-                     join(params_text(function), "pto::Shape shape, uint32_t scratch_bytes")));
+         fmt::format(
+             "__global__ __vector__ void {}({}) {{",
+             name,
+             join(params_text(function), fmt::format("{}, uint32_t scratch_bytes", kShapeParams))));
     line(1, "PTO_DYNAMIC_UB(scratch); // extern __ubuf__ uint8_t scratch[]");
     line(1,
          fmt::format("PTO_UB pto::Board* board =\n      pto::open_board(scratch, {}, "
@@ -431,11 +464,11 @@ private:
     line(1, "PTO_UB uint8_t* l1 = scratch + pto::kBoardBytes;");
     line(1,
          fmt::format(
-             "asc_vf_call<{}_lanes>(dim3(shape.block_x, shape.block_y, shape.block_z), "
-             "{});",
+             "asc_vf_call<{}_lanes>(dim3(block_x, block_y, block_z), {});",
              name,
-             join(params_names(function), "l1, board, shape, static_cast<uint32_t>(block_idx)")));
-    line(1, "pto::serve(board, l1, shape.block_x * shape.block_y * shape.block_z);");
+             join(params_names(function),
+                  fmt::format("l1, board, {}, static_cast<uint32_t>(block_idx)", kShapeNames))));
+    line(1, "pto::serve(board, l1, block_x * block_y * block_z);");
     line(0, "}\n");
   }
 
@@ -484,13 +517,14 @@ private:
     if (!object_.const_data.empty()) {
       values = join(values, "static_cast<const uint8_t*>(constants)");
     }
-    if (options_.instrument != Instrument::kNone) {
+    if (is_probed()) {
       values = join(values, "static_cast<uint64_t*>(profile)");
     }
     const char* comma = values.empty() && !out_.is_hybrid ? "" : ", ";
     if (out_.is_hybrid) {
-      line(1, "const pto::Shape shape{grid[0], grid[1], grid[2], block[0], block[1], block[2]};");
-      values = join(values, "shape, static_cast<uint32_t>(scratch_bytes)");
+      values = join(values,
+                    "grid[0], grid[1], grid[2], block[0], block[1], block[2], "
+                    "static_cast<uint32_t>(scratch_bytes)");
       line(1,
            fmt::format("PTO_LAUNCH_VECTOR({}, grid[0] * grid[1] * grid[2], scratch_bytes, stream"
                        "{}{});",
@@ -515,7 +549,8 @@ private:
   AscendC out_;
   std::vector<size_t> kernels_;
   std::vector<size_t> functions_;
-  BodyEmitter bodies_; // writes to out_.text
+  std::vector<ProbeRegion> regions_; // of functions_ and kernels_, by index of the function
+  BodyEmitter bodies_;               // writes to out_.text
 };
 
 } // namespace

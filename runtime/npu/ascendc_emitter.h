@@ -10,6 +10,7 @@
 
 #include "isa/diag.h"
 #include "isa/object.h"
+#include "runtime/npu/probe.h"
 
 #include <optional>
 #include <span>
@@ -20,11 +21,9 @@
 
 namespace pto::rt {
 
-enum class Instrument : uint8_t { kNone, kInsns };
-
 struct EmitOptions {
   std::string kernel;                        // this one only; empty: all
-  Instrument instrument = Instrument::kNone; // clock reads around every insn
+  Instrument instrument = Instrument::kNone; // where clocks are read
   uint32_t max_lanes = 0;                    // of a block; 0: .maxlanes, else what registers allow
   bool comments = true;                      // the PTO source line behind each statement
 };
@@ -37,13 +36,18 @@ struct EmittedKernel {
   uint32_t scratch_bytes = 0; // to be given at launch at least: 0 in pure SIMT files
   bool allocates = false;     // ALLOC_LOCAL: give as much scratchpad as there is
   uint32_t probe_entries = 0; // instrumented: entries a warp, 16 bytes each
-  uint32_t first_pc = 0;      // entry 1 + pc - first_pc is of the insn at pc; entry 0: overhead
+  uint32_t first_pc = 0;      // of its insns in the object
 };
 
 struct AscendC {
   std::string text;
   bool is_hybrid = false;
   std::vector<EmittedKernel> kernels;
+  /// Instrumented: what the probe entries of a warp are of. An entry is two words: the cycles spent
+  /// in the region and how often. Entry 0 is an empty pair of clock reads, what has to be
+  /// subtracted; entry 1 + i is of regions[i]. With Instrument::kKernel the only entry holds the
+  /// clocks when the warp's first lane began and when its last lane ended.
+  std::vector<ProbeRegion> regions;
 };
 
 /// Signature of the launch functions. `arguments[i]` points to parameter i as 8 bytes of bits (a

@@ -132,8 +132,38 @@ std::string BodyEmitter::jump_text(const Statement& s) const {
 
 void BodyEmitter::insns(uint32_t block, unsigned depth) {
   const isa::BasicBlock& bounds = cfg_->blocks()[block];
+  is_clock_fresh_ = false;
   for (uint32_t pc = bounds.first_pc; pc < bounds.end_pc; ++pc) {
+    open_region(pc, depth);
     insn(pc, depth);
+    close_region(pc, depth);
+  }
+}
+
+void BodyEmitter::set_regions(const std::vector<ProbeRegion>& regions) {
+  for (size_t i = 0; i < regions.size(); ++i) {
+    regions_[regions[i].first_pc] = {regions[i], 1 + i};
+  }
+}
+
+// What ran since the last clock read is not to count for the region that begins.
+void BodyEmitter::open_region(uint32_t pc, unsigned depth) {
+  const auto found = regions_.find(pc);
+  if (found == regions_.end()) {
+    return;
+  }
+  open_ = &found->second;
+  if (!is_clock_fresh_) {
+    line(depth, fmt::format("pto::restart({});", style_.probe));
+  }
+}
+
+void BodyEmitter::close_region(uint32_t pc, unsigned depth) {
+  is_clock_fresh_ = false;
+  if (open_ != nullptr && pc + 1 == open_->pcs.end_pc) {
+    line(depth, fmt::format("pto::mark({}, {});", style_.probe, open_->entry));
+    open_ = nullptr;
+    is_clock_fresh_ = true;
   }
 }
 
@@ -174,8 +204,6 @@ void BodyEmitter::insn(uint32_t pc, unsigned depth) {
                        isa::print_mnemonic(insn)));
     }
   }
-  const bool marks = options_.instrument != Instrument::kNone && current_->is_kernel &&
-                     !row.has(isa::kEndsLane) && !row.has(isa::kReturn);
   if (insn.guard.present) {
     const std::string condition = predicate_text(style_.names, insn.guard.pred, insn.guard.negated);
     if (text.size() == 1) {
@@ -192,9 +220,6 @@ void BodyEmitter::insn(uint32_t pc, unsigned depth) {
     for (size_t i = 1; i < text.size(); ++i) {
       line(depth, text[i]);
     }
-  }
-  if (marks) {
-    line(depth, fmt::format("pto::mark({}, {});", style_.probe, 1 + pc - current_->first_pc));
   }
 }
 

@@ -11,6 +11,7 @@
 #include "runtime/npu/structure.h"
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -39,6 +40,8 @@ public:
 
   /// Of style.names.function.
   void write(const BodyStyle& style);
+  /// Instrumented: the regions of all functions; entry 1 + i is of region i.
+  void set_regions(const std::vector<ProbeRegion>& regions);
   [[nodiscard]] bool has_error() const { return has_error_; }
 
 private:
@@ -52,6 +55,8 @@ private:
   [[nodiscard]] std::string jump_text(const Statement& s) const;
   void insns(uint32_t block, unsigned depth);
   void insn(uint32_t pc, unsigned depth);
+  void open_region(uint32_t pc, unsigned depth);
+  void close_region(uint32_t pc, unsigned depth);
   void pc_switch(const std::string& why);
 
   const isa::Object& object_;
@@ -60,10 +65,17 @@ private:
   std::string& out_;
   bool has_error_ = false;
   bool warned_of_mma_ = false;
+  struct Region {
+    ProbeRegion pcs;
+    size_t entry = 0;
+  };
+  std::map<uint32_t, Region> regions_; // by first pc
   // Of the body that is written:
   BodyStyle style_;
   const isa::Function* current_ = nullptr;
   const isa::Cfg* cfg_ = nullptr;
+  const Region* open_ = nullptr; // the insns that are written belong to it
+  bool is_clock_fresh_ = false;  // the statement before read it
 };
 
 } // namespace pto::rt

@@ -31,7 +31,8 @@ struct SpecialText {
   std::string_view hybrid; // empty: the same
 };
 
-// In the order of isa::Special. An empty text: nothing published gives it.
+// In the order of isa::Special. An empty text in pure mode: only the scalar unit of a hybrid kernel
+// gives it.
 constexpr std::array<SpecialText, isa::kSpecialCount> kSpecialTexts = {{
     {"pto::lane()", ""},
     {"pto::warp()", ""},
@@ -57,7 +58,7 @@ constexpr std::array<SpecialText, isa::kSpecialCount> kSpecialTexts = {{
     {"gridDim.y * blockDim.y", "shape.grid_y * shape.block_y"},
     {"gridDim.z * blockDim.z", "shape.grid_z * shape.block_z"},
     {"blockDim.x * blockDim.y * blockDim.z", ""},
-    {"", ""}, // %core
+    {"", "pto::core(board)"}, // the scalar unit asks
     {"pto::clock_now()", ""},
     {"pto::activemask()", ""},
     {"static_cast<uint32_t>(lanemask_eq())", ""},
@@ -134,7 +135,8 @@ constexpr std::string_view kReserved[] = {
     "signed",      "sizeof",   "static",    "struct",    "switch",    "template", "this",
     "throw",       "true",     "try",       "typedef",   "typeid",    "typename", "union",
     "unsigned",    "using",    "virtual",   "void",      "volatile",  "while",    "xor",
-    "clock",       "printf",   "block_idx", "constexpr",
+    "clock",       "printf",   "block_idx", "constexpr", "span",      "scratch",  "scratch_bytes",
+    "grid_x",      "grid_y",   "grid_z",    "block_x",   "block_y",   "block_z",
 };
 
 bool looks_like_register(std::string_view name) {
@@ -299,9 +301,9 @@ private:
 
   std::string special_text(uint32_t index) {
     const SpecialText& text = kSpecialTexts[index];
-    if (text.pure.empty()) {
-      problem_ =
-          fmt::format("reads %{}, which no published interface gives", isa::kSpecials[index].name);
+    if (text.pure.empty() && !context_.is_hybrid) {
+      problem_ = fmt::format("reads %{}, which no published interface gives a pure SIMT kernel",
+                             isa::kSpecials[index].name);
     }
     return std::string(context_.is_hybrid && !text.hybrid.empty() ? text.hybrid : text.pure);
   }
@@ -429,6 +431,16 @@ private:
 std::optional<std::string>
 lower_insn(const Insn& insn, const TextContext& context, std::string& error) {
   return Expansion(insn, context).run(error);
+}
+
+bool needs_scalar_unit(const Insn& insn) {
+  for (unsigned i = 0; i < insn.operand_count; ++i) {
+    const Operand& operand = insn.operands[i];
+    if (operand.kind == OperandKind::kSpecial && kSpecialTexts[operand.index].pure.empty()) {
+      return true;
+    }
+  }
+  return false;
 }
 
 std::string predicate_text(const TextContext& context, unsigned index, bool negated) {

@@ -34,6 +34,9 @@ struct TextContext {
 [[nodiscard]] std::optional<std::string>
 lower_insn(const isa::Insn& insn, const TextContext& context, std::string& error);
 
+/// True where the text names what only the scalar unit knows: the file has to be hybrid.
+[[nodiscard]] bool needs_scalar_unit(const isa::Insn& insn);
+
 /// A predicate as a condition: `p0`, `!p3`.
 [[nodiscard]] std::string predicate_text(const TextContext& context, unsigned index, bool negated);
 

@@ -42,6 +42,7 @@ struct Board {
   uint32_t done[kNoEvent + 1];   // by the scalar unit
   uint32_t tile_offset[kTiles];
   uint32_t tile_bytes[kTiles];
+  uint32_t core; // that runs the block
   uint32_t static_bytes;
   uint32_t capacity_bytes;
   Request requests[kRequests];
@@ -75,6 +76,11 @@ PTO_FN Team team_of_block() {
 template <class V> PTO_FN V of_first(V value) {
   const uint32_t active = asc_activemask();
   return asc_shfl(value, static_cast<int32_t>(__ffs(static_cast<int32_t>(active))) - 1, 32);
+}
+
+/// Number of the AI core, of which each holds several vector cores.
+PTO_FN uint32_t core(PTO_UB Board* board) {
+  return fresh(&board->core);
 }
 
 PTO_FN uint32_t tile(PTO_UB Board* board, uint32_t number) {
@@ -370,11 +376,14 @@ PTO_FN void leave(PTO_UB Board* board) {
 
 PTO_SCALAR_FN PTO_UB Board*
 open_board(PTO_UB uint8_t* ub_base, uint32_t static_bytes, uint32_t capacity_bytes) {
+  // An operator that ran before may have left copies in a mode that adds or loops.
+  asc_init();
   PTO_UB Board* board = reinterpret_cast<PTO_UB Board*>(ub_base);
   PTO_UB volatile uint32_t* words = reinterpret_cast<PTO_UB volatile uint32_t*>(ub_base);
   for (uint32_t i = 0; i < kBoardBytes / 4; ++i) {
     words[i] = 0;
   }
+  *static_cast<PTO_UB volatile uint32_t*>(&board->core) = static_cast<uint32_t>(asc_get_core_id());
   *static_cast<PTO_UB volatile uint32_t*>(&board->static_bytes) = static_bytes;
   *static_cast<PTO_UB volatile uint32_t*>(&board->capacity_bytes) = capacity_bytes;
   return board;

@@ -42,6 +42,7 @@
 #define PTO_PASS_LINE
 #define PTO_STEP()
 #define PTO_AT()
+#define PTO_TAKES(what)
 #define PTO_CALL(call) (call)
 #define PTO_PRINT(...) printf(__VA_ARGS__)
 #define PTO_SHARED(name, bytes) alignas(128) __ubuf__ uint8_t name[bytes]
@@ -136,11 +137,13 @@ template <class Path, class Place, class V> PTO_FN void write_at(Place to, V val
 
 template <class T, class Path = types::ca, class Place> PTO_FN Slot<T> load(Place from PTO_LINE) {
   PTO_STEP();
+  PTO_TAKES("load");
   return from_memory<T>(read_at<typename T::memory, Path>(from));
 }
 template <class T, class Path = types::wt, class Place>
 PTO_FN void store(Place to, Slot<T> a PTO_LINE) {
   PTO_STEP();
+  PTO_TAKES("store");
   write_at<Path>(to, to_memory<T>(a));
 }
 
@@ -168,6 +171,7 @@ template <class T, class E> PTO_FN Slot<T> element(E bits_of_element) {
 template <class T, class Path = types::ca, class Place>
 PTO_FN void load_x2(Place from, Slot<T>& r0, Slot<T>& r1 PTO_LINE) {
   PTO_STEP();
+  PTO_TAKES("load");
   if constexpr (kSame<Path, types::cv>) { // there is no volatile short vector
     r0 = from_memory<T>(from.template as<volatile typename T::memory>()[0]);
     r1 = from_memory<T>(from.template as<volatile typename T::memory>()[1]);
@@ -180,6 +184,7 @@ PTO_FN void load_x2(Place from, Slot<T>& r0, Slot<T>& r1 PTO_LINE) {
 template <class T, class Path = types::ca, class Place>
 PTO_FN void load_x4(Place from, Slot<T>& r0, Slot<T>& r1, Slot<T>& r2, Slot<T>& r3 PTO_LINE) {
   PTO_STEP();
+  PTO_TAKES("load");
   if constexpr (kSame<Path, types::cv>) {
     r0 = from_memory<T>(from.template as<volatile typename T::memory>()[0]);
     r1 = from_memory<T>(from.template as<volatile typename T::memory>()[1]);
@@ -199,6 +204,7 @@ template <class T, class E> PTO_FN E as_element(Slot<T> slot, E) {
 template <class T, class Path = types::wt, class Place>
 PTO_FN void store_x2(Place to, Slot<T> r0, Slot<T> r1 PTO_LINE) {
   PTO_STEP();
+  PTO_TAKES("store");
   VectorOf<T, 2> v;
   v.x = as_element<T>(r0, v.x);
   v.y = as_element<T>(r1, v.y);
@@ -207,6 +213,7 @@ PTO_FN void store_x2(Place to, Slot<T> r0, Slot<T> r1 PTO_LINE) {
 template <class T, class Path = types::wt, class Place>
 PTO_FN void store_x4(Place to, Slot<T> r0, Slot<T> r1, Slot<T> r2, Slot<T> r3 PTO_LINE) {
   PTO_STEP();
+  PTO_TAKES("store");
   VectorOf<T, 4> v;
   v.x = as_element<T>(r0, v.x);
   v.y = as_element<T>(r1, v.y);
@@ -443,13 +450,18 @@ PTO_FN void trap(uint32_t code = 0 PTO_LINE) {
   __trap();
 }
 
-/// Cycles spent between two marks, for --instrument: the lowest lane of each warp adds the time
-/// since the last mark to the entry of the instruction that was just run. An entry is two words,
-/// cycles and times. Entry 0 measures an empty pair of marks.
+/// Cycles spent between two clock reads, for --instrument: the lowest active lane of each warp adds
+/// the time since the last read to the entry of the region that was just run. An entry is two
+/// words, cycles and times. Entry 0 measures an empty pair of reads. The clock is read first and
+/// last, so that what the entry costs falls between regions.
 struct Probe {
   PTO_GM uint64_t* entries; // of this warp
   uint64_t last;
 };
+PTO_FN bool is_lowest_active() {
+  const uint32_t active = asc_activemask();
+  return (active & (~active + 1u)) == 1u << lane();
+}
 PTO_FN Probe open_probe(PTO_GM uint64_t* profile, uint64_t warp, uint64_t entry_count PTO_LINE) {
   PTO_STEP();
   Probe probe;
@@ -458,14 +470,39 @@ PTO_FN Probe open_probe(PTO_GM uint64_t* profile, uint64_t warp, uint64_t entry_
   return probe;
 }
 PTO_FN void mark(Probe& probe, uint32_t entry PTO_LINE) {
-  PTO_AT();
-  const uint32_t active = asc_activemask();
+  PTO_STEP();
   const uint64_t now = clock();
-  if ((active & (~active + 1u)) == 1u << lane()) {
+  if (is_lowest_active()) {
     probe.entries[entry * 2] += now - probe.last;
     probe.entries[entry * 2 + 1] += 1;
   }
   probe.last = clock();
+}
+/// A region begins behind something that is not to count.
+PTO_FN void restart(Probe& probe PTO_LINE) {
+  PTO_STEP();
+  probe.last = clock();
+}
+
+/// The clock when the first lane of a warp begins and when its last one ends.
+struct Span {
+  PTO_GM uint64_t* ends; // two words
+};
+PTO_FN Span open_span(PTO_GM uint64_t* profile, uint64_t warp PTO_LINE) {
+  PTO_STEP();
+  const Span span = {profile + warp * 2};
+  const uint64_t now = clock();
+  if (is_lowest_active()) {
+    span.ends[0] = now;
+  }
+  return span;
+}
+PTO_FN void close_span(const Span& span PTO_LINE) {
+  PTO_STEP();
+  const uint64_t now = clock();
+  if (is_lowest_active()) {
+    span.ends[1] = now;
+  }
 }
 
 /// The launch of a hybrid kernel, whose blocks are numbered by one number only.

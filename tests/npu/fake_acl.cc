@@ -4,6 +4,9 @@
 //
 //   PTO_FAKE_ACL_FAIL=aclrtMalloc:2   the second call of aclrtMalloc since the last reset fails
 //   PTO_FAKE_ACL_LOG=FILE             a line a call, and what is still held when it is finalised
+//
+// Between two events lie 125 us and what the emulated kernels took by their clock, which is that of
+// the Ascend 950.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -16,12 +19,17 @@
 namespace {
 
 constexpr int kFailure = 507899;
+constexpr double kClockMhz = 1650;
+
+/// Of a stream: how long what was put on it takes, in cycles. Of an event: where it was recorded.
+struct Timed {
+  double cycles = 0;
+};
 
 struct State {
   std::mutex lock;
   std::map<std::string, int> calls;
   std::set<void*> memory, streams, events;
-  int devices_in_use = 0;
   std::string message;
 };
 State& state() {
@@ -91,7 +99,7 @@ int aclrtCreateStream(void** stream) {
   if (fails("aclrtCreateStream")) {
     return kFailure;
   }
-  *stream = new int(0);
+  *stream = new Timed;
   const std::scoped_lock hold(state().lock);
   state().streams.insert(*stream);
   return 0;
@@ -102,7 +110,7 @@ int aclrtDestroyStream(void* stream) {
   if (state().streams.erase(stream) == 0) {
     std::abort(); // destroyed twice, or never made
   }
-  delete static_cast<int*>(stream);
+  delete static_cast<Timed*>(stream);
   return failed ? kFailure : 0;
 }
 int aclrtSynchronizeStream(void*) {
@@ -112,7 +120,7 @@ int aclrtCreateEvent(void** event) {
   if (fails("aclrtCreateEvent")) {
     return kFailure;
   }
-  *event = new int(0);
+  *event = new Timed;
   const std::scoped_lock hold(state().lock);
   state().events.insert(*event);
   return 0;
@@ -123,18 +131,29 @@ int aclrtDestroyEvent(void* event) {
   if (state().events.erase(event) == 0) {
     std::abort();
   }
-  delete static_cast<int*>(event);
+  delete static_cast<Timed*>(event);
   return failed ? kFailure : 0;
 }
-int aclrtRecordEvent(void*, void*) {
-  return fails("aclrtRecordEvent") ? kFailure : 0;
+int aclrtRecordEvent(void* event, void* stream) {
+  if (fails("aclrtRecordEvent")) {
+    return kFailure;
+  }
+  static_cast<Timed*>(event)->cycles = static_cast<Timed*>(stream)->cycles;
+  return 0;
 }
-int aclrtEventElapsedTime(float* milliseconds, void*, void*) {
+int aclrtEventElapsedTime(float* milliseconds, void* begin, void* end) {
   if (fails("aclrtEventElapsedTime")) {
     return kFailure;
   }
-  *milliseconds = 0.125F;
+  const double cycles = static_cast<Timed*>(end)->cycles - static_cast<Timed*>(begin)->cycles;
+  *milliseconds = static_cast<float>(0.125 + cycles / kClockMhz / 1000);
   return 0;
+}
+/// Called by the emulation.
+void pto_host_launched(void* stream, uint64_t cycles) {
+  if (stream != nullptr) {
+    static_cast<Timed*>(stream)->cycles += static_cast<double>(cycles);
+  }
 }
 int aclrtMalloc(void** memory, size_t bytes, int) {
   if (fails("aclrtMalloc")) {

@@ -295,7 +295,7 @@ TEST_CASE("special registers, cache control, barriers") {
   for (unsigned s = 0; s < kSpecialCount; ++s) {
     const auto special = static_cast<Special>(s);
     if (special == Special::kCore || special == Special::kClock) {
-      continue; // no interface; another clock
+      continue; // blocks go to other cores; another clock
     }
     batches.add("special",
                 fmt::format("    cmp.gt.u32 p0, r60, 40\n@p0 mov.u32 r1, %{0}\n    "

@@ -11,7 +11,11 @@
 // back edges lanes may meet earlier here than the simulator lets them.
 //
 // Warps take turns, an access each, in ascending order. Copies, fences and cache control act at
-// once. Not modelled: time, the data cache, and memory errors, which are the host's.
+// once. Not modelled: the time of a device, the data cache, and memory errors, which are the
+// host's.
+//
+// There is a clock all the same, for tests of what reads clocks: functions take as many cycles as
+// the test says (takes() in the header), so that a measurement has to find these again.
 #include "simt_host.h"
 
 #undef clock
@@ -23,6 +27,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <map>
 #include <mutex>
 #include <string>
 #include <sys/mman.h>
@@ -35,6 +40,9 @@ dim3 blockIdx(0, 0, 0);
 dim3 blockDim;
 dim3 gridDim;
 int64_t block_idx = 0;
+
+// Of whoever keeps the time of launches.
+extern "C" __attribute__((weak)) void pto_host_launched(void* stream, uint64_t cycles);
 
 namespace pto_host {
 
@@ -66,11 +74,13 @@ struct LaneState {
   Waiting waiting = Waiting::kAccess;
   std::vector<Place> place = {{0, 0}}; // the last is the access
   uint64_t value = 0;                  // for a warp function
+  uint64_t cycles = 0;
 };
 
 struct WarpState {
   uint32_t active = 0;                  // lanes of the group that runs
   std::array<uint64_t, kWarp> values{}; // theirs, when the group was chosen
+  uint64_t cycles = 0;
 };
 
 struct Stopped {
@@ -93,7 +103,11 @@ struct Machine {
   void (*destroy)(void*) = nullptr;
   Stopped stopped;
   std::vector<uint8_t> ub;
-  uint64_t cycles = 0;
+  uint64_t cycles = 0; // of the launch's blocks so far
+  uint64_t clock = 0;  // when the launch began
+  double pace = 1;     // of the clock
+  uint64_t launches = 0;
+  std::map<std::string, uint64_t> cost; // of functions, as PTO_HOST_CYCLES says
   uint8_t* stacks = nullptr;
   size_t stack_count = 0;
 };
@@ -199,11 +213,22 @@ void advance(uint32_t w) {
     }
     warp.values[i - begin] = machine.lanes[i].value;
   }
+  const uint64_t began = warp.cycles;
   for (size_t i = begin; i < end && machine.stopped.status == 0; ++i) {
     if ((warp.active >> (i - begin) & 1) != 0) {
+      machine.lanes[i].cycles = began;
       run_lane(machine.lanes[i]);
+      warp.cycles = std::max(warp.cycles, machine.lanes[i].cycles);
     }
   }
+}
+
+uint64_t latest_warp() {
+  uint64_t latest = machine.cycles;
+  for (const WarpState& warp : machine.warps) {
+    latest = std::max(latest, warp.cycles);
+  }
+  return latest;
 }
 
 void run_block() {
@@ -222,6 +247,10 @@ void run_block() {
       for (LaneState& lane : machine.lanes) {
         lane.waiting = lane.waiting == Waiting::kBarrier ? Waiting::kAccess : lane.waiting;
       }
+      const uint64_t latest = latest_warp();
+      for (WarpState& warp : machine.warps) {
+        warp.cycles = latest;
+      }
     }
     if (machine.has_scalar && !machine.scalar_ended) {
       machine.is_scalar = true;
@@ -229,6 +258,7 @@ void run_block() {
       machine.is_scalar = false;
     }
     if (all_ended && (!machine.has_scalar || machine.scalar_ended)) {
+      machine.cycles = latest_warp();
       return;
     }
     if (++rounds > kMaxRounds) {
@@ -242,6 +272,9 @@ void make_lanes(dim3 block) {
   const size_t count = size_t{block.x} * block.y * block.z;
   machine.lanes.resize(count);
   machine.warps.assign((count + kWarp - 1) / kWarp, WarpState{});
+  for (WarpState& warp : machine.warps) {
+    warp.cycles = machine.cycles;
+  }
   for (uint32_t i = 0; i < count; ++i) {
     LaneState& lane = machine.lanes[i];
     lane.number = i;
@@ -253,9 +286,54 @@ void make_lanes(dim3 block) {
   }
 }
 
+double setting(const char* name) {
+  const char* text = std::getenv(name);
+  return text != nullptr ? std::atof(text) : 0;
+}
+
+uint64_t clock_at(uint64_t cycles) {
+  return machine.clock + static_cast<uint64_t>(static_cast<double>(cycles) * machine.pace);
+}
+
+void set_pace() {
+  ++machine.launches;
+  const double swing = static_cast<double>(machine.launches * 7 % 11) / 5 - 1; // -1 to 1
+  machine.pace = 1 + setting("PTO_HOST_JITTER") * swing;
+  const auto slow = static_cast<uint64_t>(setting("PTO_HOST_SLOW"));
+  machine.pace *= slow != 0 && machine.launches % slow == 0 ? 3 : 1;
+}
+
+void read_costs() {
+  machine.cost = {{"clock", 1}};
+  const char* text = std::getenv("PTO_HOST_CYCLES");
+  for (const char* at = text; at != nullptr && *at != '\0';) {
+    const char* equals = std::strchr(at, '=');
+    if (equals == nullptr) {
+      std::fprintf(stderr, "simt_host: PTO_HOST_CYCLES: expected NAME=CYCLES, ... at '%s'\n", at);
+      std::abort();
+    }
+    char* end = nullptr;
+    machine.cost[std::string(at, equals)] = std::strtoull(equals + 1, &end, 10);
+    at = *end == ',' ? end + 1 : end;
+  }
+}
+
 void begin_launch(uint64_t ub_bytes) {
   machine.stopped = {};
   machine.ub.assign(std::max<size_t>(kUbBytes, ub_bytes) + 128, 0);
+  read_costs();
+  set_pace();
+  machine.cycles = 0;
+}
+
+void end_launch(void* stream) {
+  std::fflush(stdout);
+  last = machine.stopped;
+  const uint64_t now = clock_at(machine.cycles);
+  if (pto_host_launched != nullptr) {
+    pto_host_launched(stream, now - machine.clock);
+  }
+  machine.clock = now;
 }
 
 WarpState& own_warp() {
@@ -266,14 +344,15 @@ uint32_t own_lane() {
 }
 
 /// A warp function: `value` of this lane, and then what it makes of the values of the active ones.
-void collect(uint64_t value) {
+void collect(const char* what, uint64_t value) {
+  takes(what);
   machine.lane->value = value;
   ++machine.lane->place.back().count;
   rest(machine.lane->fiber);
 }
 
-template <class Fn> uint64_t over_active(uint64_t value, Fn combine) {
-  collect(value);
+template <class Fn> uint64_t over_active(const char* what, uint64_t value, Fn combine) {
+  collect(what, value);
   const WarpState& warp = own_warp();
   bool is_first = true;
   uint64_t result = 0;
@@ -310,6 +389,14 @@ void leave() {
   machine.lane->place.pop_back();
 }
 
+void takes(const char* what) {
+  if (machine.is_scalar || machine.cost.size() == 1) {
+    return; // nothing was told
+  }
+  const auto found = machine.cost.find(what);
+  machine.lane->cycles += found == machine.cost.end() ? 0 : found->second;
+}
+
 Loop::Loop(int line) {
   enter(line);
 }
@@ -338,7 +425,8 @@ void idle() {
   rest(machine.scalar);
 }
 
-void launch(dim3 grid, dim3 block, uint64_t ub_bytes, void (*lane)(void*), void* data) {
+void launch(
+    dim3 grid, dim3 block, uint64_t ub_bytes, void* stream, void (*lane)(void*), void* data) {
   const std::scoped_lock lock(launch_mutex);
   begin_launch(ub_bytes);
   machine.body = lane;
@@ -354,11 +442,11 @@ void launch(dim3 grid, dim3 block, uint64_t ub_bytes, void (*lane)(void*), void*
       }
     }
   }
-  std::fflush(stdout);
-  last = machine.stopped;
+  end_launch(stream);
 }
 
-void launch_vector(uint64_t blocks, uint64_t ub_bytes, void (*kernel)(void*), void* data) {
+void launch_vector(
+    uint64_t blocks, uint64_t ub_bytes, void* stream, void (*kernel)(void*), void* data) {
   const std::scoped_lock lock(launch_mutex);
   begin_launch(ub_bytes);
   scalar_body = kernel;
@@ -378,8 +466,7 @@ void launch_vector(uint64_t blocks, uint64_t ub_bytes, void (*kernel)(void*), vo
       machine.destroy = nullptr;
     }
   }
-  std::fflush(stdout);
-  last = machine.stopped;
+  end_launch(stream);
 }
 
 void vector_call(dim3 lanes, void (*lane)(void*), void (*destroy)(void*), void* data) {
@@ -423,22 +510,23 @@ int32_t lanemask_gt() {
 
 int32_t asc_all(int32_t predicate) {
   return static_cast<int32_t>(
-      over_active(predicate != 0 ? 1 : 0, [](uint64_t a, uint64_t b) { return a & b; }));
+      over_active("asc_all", predicate != 0 ? 1 : 0, [](uint64_t a, uint64_t b) { return a & b; }));
 }
 int32_t asc_any(int32_t predicate) {
   return static_cast<int32_t>(
-      over_active(predicate != 0 ? 1 : 0, [](uint64_t a, uint64_t b) { return a | b; }));
+      over_active("asc_any", predicate != 0 ? 1 : 0, [](uint64_t a, uint64_t b) { return a | b; }));
 }
 uint32_t asc_ballot(int32_t predicate) {
-  return static_cast<uint32_t>(over_active(predicate != 0 ? uint64_t{1} << own_lane() : 0,
+  return static_cast<uint32_t>(over_active("asc_ballot",
+                                           predicate != 0 ? uint64_t{1} << own_lane() : 0,
                                            [](uint64_t a, uint64_t b) { return a | b; }));
 }
 uint32_t asc_activemask() {
-  collect(0);
+  collect("asc_activemask", 0);
   return own_warp().active;
 }
 uint64_t asc_shfl(uint64_t var, int32_t src_lane, int32_t width) {
-  collect(var);
+  collect("asc_shfl", var);
   const auto lane = own_lane();
   const auto segment = static_cast<uint32_t>(width);
   const uint32_t source = lane / segment * segment + static_cast<uint32_t>(src_lane) % segment;
@@ -449,46 +537,65 @@ uint32_t asc_shfl(uint32_t var, int32_t src_lane, int32_t width) {
   return static_cast<uint32_t>(asc_shfl(uint64_t{var}, src_lane, width));
 }
 uint32_t asc_reduce_add(uint32_t val) {
-  return static_cast<uint32_t>(over_active(val, [](uint64_t a, uint64_t b) { return a + b; }));
+  return static_cast<uint32_t>(
+      over_active("asc_reduce_add", val, [](uint64_t a, uint64_t b) { return a + b; }));
 }
 int32_t asc_reduce_min(int32_t val) {
-  return static_cast<int32_t>(over_active(static_cast<uint32_t>(val), [](uint64_t a, uint64_t b) {
-    return static_cast<int32_t>(a) < static_cast<int32_t>(b) ? a : b;
-  }));
+  return static_cast<int32_t>(
+      over_active("asc_reduce_min", static_cast<uint32_t>(val), [](uint64_t a, uint64_t b) {
+        return static_cast<int32_t>(a) < static_cast<int32_t>(b) ? a : b;
+      }));
 }
 uint32_t asc_reduce_min(uint32_t val) {
   return static_cast<uint32_t>(
-      over_active(val, [](uint64_t a, uint64_t b) { return std::min(a, b); }));
+      over_active("asc_reduce_min", val, [](uint64_t a, uint64_t b) { return std::min(a, b); }));
 }
 int32_t asc_reduce_max(int32_t val) {
-  return static_cast<int32_t>(over_active(static_cast<uint32_t>(val), [](uint64_t a, uint64_t b) {
-    return static_cast<int32_t>(a) > static_cast<int32_t>(b) ? a : b;
-  }));
+  return static_cast<int32_t>(
+      over_active("asc_reduce_max", static_cast<uint32_t>(val), [](uint64_t a, uint64_t b) {
+        return static_cast<int32_t>(a) > static_cast<int32_t>(b) ? a : b;
+      }));
 }
 uint32_t asc_reduce_max(uint32_t val) {
   return static_cast<uint32_t>(
-      over_active(val, [](uint64_t a, uint64_t b) { return std::max(a, b); }));
+      over_active("asc_reduce_max", val, [](uint64_t a, uint64_t b) { return std::max(a, b); }));
 }
 
 // ---------------------------------------------------------------- synchronisation
 
 void asc_syncthreads() {
-  collect(0);
+  collect("asc_syncthreads", 0);
   machine.lane->waiting = Waiting::kBarrier;
   rest(machine.lane->fiber);
 }
-void asc_threadfence() {}
-void asc_threadfence_block() {}
-void asc_nop() {}
+void asc_threadfence() {
+  takes("asc_threadfence");
+}
+void asc_threadfence_block() {
+  takes("asc_threadfence_block");
+}
+void asc_nop() {
+  takes("asc_nop");
+}
 uint64_t simt_clock() {
-  return ++machine.cycles;
+  machine.lane->cycles += machine.cost["clock"];
+  return clock_at(machine.lane->cycles);
 }
 void __trap() {
   stop(kTrapped, "a lane trapped");
   rest(machine.lane->fiber);
 }
-void asc_dcci_single(void*) {}
-void asc_dcci_entire(void*) {}
+void asc_dcci_single(void*) {
+  takes("asc_dcci_single");
+}
+void asc_dcci_entire(void*) {
+  takes("asc_dcci_entire");
+}
+void asc_init() {}
+// Blocks go round the cores of a small machine.
+int64_t asc_get_core_id() {
+  return block_idx % 4;
+}
 
 // ---------------------------------------------------------------- the scalar unit
 

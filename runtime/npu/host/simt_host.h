@@ -5,7 +5,8 @@
 //
 // Address spaces are one here, as in pure SIMT mode; __gm__ and __ubuf__ on parameters are the
 // device's affair (PTO_GM, PTO_UB in pto_simt.h are empty). This is for tests and for working on
-// kernels without a board; it says nothing about time.
+// kernels without a board; it says nothing about the time of a board. Its clock runs as told: see
+// takes().
 #pragma once
 
 #include <stddef.h>
@@ -100,6 +101,8 @@ void asc_threadfence_block();
 void asc_nop();
 uint64_t clock();
 void __trap();
+int64_t asc_get_core_id();
+void asc_init();
 
 // ---------------------------------------------------------------- memory
 
@@ -280,6 +283,15 @@ void at(int line);
 void enter(int line);
 void leave();
 
+/// The lane's clock goes on by what PTO_HOST_CYCLES says of `what`, the name of a function of the
+/// interface, or "load" and "store" for plain accesses: "fmaf=7,load=20". What is not named takes
+/// no time, apart from `clock`, which takes 1 cycle. The lanes of a warp that run together share
+/// their time, groups of them that diverged run one after the other, warps at the same time; a
+/// barrier waits for the last one. A launch takes as long as its blocks one after another. With
+/// PTO_HOST_SLOW=7 the clock runs three times as fast in every seventh launch of a kernel, with
+/// PTO_HOST_JITTER=0.01 up to 1 % faster or slower, the same each time.
+void takes(const char* what);
+
 /// Counts the trips of a loop.
 class Loop {
 public:
@@ -295,9 +307,12 @@ int print(const char* format, ...) __attribute__((format(printf, 1, 2)));
 uint8_t* scratchpad();
 void idle();
 
-/// Runs a grid, block after block. Launches of one process take turns.
-void launch(dim3 grid, dim3 block, uint64_t ub_bytes, void (*lane)(void*), void* data);
-void launch_vector(uint64_t blocks, uint64_t ub_bytes, void (*kernel)(void*), void* data);
+/// Runs a grid, block after block. Launches of one process take turns. When it is done, `stream`
+/// and the cycles that it took go to pto_host_launched, where the process has such a function.
+void launch(
+    dim3 grid, dim3 block, uint64_t ub_bytes, void* stream, void (*lane)(void*), void* data);
+void launch_vector(
+    uint64_t blocks, uint64_t ub_bytes, void* stream, void (*kernel)(void*), void* data);
 void vector_call(dim3 lanes, void (*lane)(void*), void (*destroy)(void*), void* data);
 /// Of the last launch of this thread: 0, or the error codes below; its text by last_message().
 int32_t last_status();
@@ -305,13 +320,15 @@ const char* last_message();
 constexpr int32_t kTrapped = 507015;
 constexpr int32_t kHung = 507014;
 
-template <class Call> void launch_call(dim3 grid, dim3 block, uint64_t ub_bytes, Call call) {
+template <class Call>
+void launch_call(dim3 grid, dim3 block, uint64_t ub_bytes, void* stream, Call call) {
   launch(
-      grid, block, ub_bytes, [](void* data) { (*static_cast<Call*>(data))(); }, &call);
+      grid, block, ub_bytes, stream, [](void* data) { (*static_cast<Call*>(data))(); }, &call);
 }
-template <class Call> void launch_vector_call(uint64_t blocks, uint64_t ub_bytes, Call call) {
+template <class Call>
+void launch_vector_call(uint64_t blocks, uint64_t ub_bytes, void* stream, Call call) {
   launch_vector(
-      blocks, ub_bytes, [](void* data) { (*static_cast<Call*>(data))(); }, &call);
+      blocks, ub_bytes, stream, [](void* data) { (*static_cast<Call*>(data))(); }, &call);
 }
 template <class Call> void vector_call(dim3 lanes, Call call) {
   vector_call(
@@ -333,16 +350,15 @@ template <auto funcPtr, typename... Args> void asc_vf_call(dim3 threadNums, Args
 #define PTO_PASS_LINE , pto_line
 #define PTO_STEP() ::pto_host::step(pto_line)
 #define PTO_AT() ::pto_host::at(pto_line)
+#define PTO_TAKES(what) ::pto_host::takes(what)
 #define PTO_CALL(call) ::pto_host::called([&] { return call; })
 #define PTO_PRINT(...) ::pto_host::print(__VA_ARGS__)
 #define PTO_SHARED(name, bytes) uint8_t* name = ::pto_host::scratchpad()
 #define PTO_DYNAMIC_UB(name) uint8_t* name = ::pto_host::scratchpad()
 #define PTO_LAUNCH(kernel, grid, block, ub_bytes, stream, ...)                                     \
-  static_cast<void>(stream);                                                                       \
-  ::pto_host::launch_call(grid, block, ub_bytes, [=] { kernel(__VA_ARGS__); })
+  ::pto_host::launch_call(grid, block, ub_bytes, stream, [=] { kernel(__VA_ARGS__); })
 #define PTO_LAUNCH_VECTOR(kernel, blocks, ub_bytes, stream, ...)                                   \
-  static_cast<void>(stream);                                                                       \
-  ::pto_host::launch_vector_call(blocks, ub_bytes, [=] { kernel(__VA_ARGS__); })
+  ::pto_host::launch_vector_call(blocks, ub_bytes, stream, [=] { kernel(__VA_ARGS__); })
 #define PTO_LAUNCH_STATUS() ::pto_host::last_status()
 #define PTO_IDLE() ::pto_host::idle()
 
