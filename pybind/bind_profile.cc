@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Measuring on emulated devices, breakdowns and calibration; profiles travel as their JSON text.
+// Measuring on devices, emulated or not, breakdowns and calibration; profiles travel as their JSON text.
 #include "isa/machine.h"
 #include "pybind/bindings.h"
 #include "runtime/profile/breakdown.h"
 #include "runtime/profile/calibrate.h"
 #include "runtime/profile/measure.h"
+#include "runtime/profile/measure_device.h"
 #include "runtime/profile/report.h"
 
 #include <algorithm>
@@ -62,6 +63,19 @@ std::vector<sim::LaunchArg> place(const Input& input, sim::Hbm& hbm) {
   return args;
 }
 
+/// What each of the machines would have said of the launch.
+void add_simulations(rt::KernelProfile& kernel,
+                     const ProgramHandle& program,
+                     const Input& input,
+                     sim::LaunchConfig config,
+                     const std::vector<isa::MachineProfile>& machines) {
+  for (const isa::MachineProfile& simulated : machines) {
+    sim::Machine machine(simulated);
+    config.args = place(input, machine.hbm);
+    kernel.simulated.push_back(rt::simulate(machine, program.program, config));
+  }
+}
+
 std::string measure_emulated(const ProgramHandle& program,
                              const Dim& grid,
                              const Dim& block,
@@ -76,12 +90,10 @@ std::string measure_emulated(const ProgramHandle& program,
                              uint32_t dynamic_l1_bytes) {
   const Input input{std::move(arrays), std::move(arguments)};
   const pyb::gil_scoped_release unlocked;
-  const auto config_on = [&](sim::Machine& machine) {
-    return sim::LaunchConfig{.grid = to_dim3(grid),
-                             .block = to_dim3(block),
-                             .args = place(input, machine.hbm),
-                             .dynamic_l1_bytes = dynamic_l1_bytes};
-  };
+  sim::LaunchConfig config;
+  config.grid = to_dim3(grid);
+  config.block = to_dim3(block);
+  config.dynamic_l1_bytes = dynamic_l1_bytes;
   rt::MeasureOptions options;
   options.runs = runs;
   options.noise = {noise, seed, 0};
@@ -90,15 +102,56 @@ std::string measure_emulated(const ProgramHandle& program,
   profile.tool = "pypto " PTO_VERSION;
   {
     sim::Machine machine(device);
-    const sim::LaunchConfig config = config_on(machine);
+    config.args = place(input, machine.hbm);
     profile.kernels.push_back(rt::measure_emulated(machine, program.program, config, options));
   }
-  for (const isa::MachineProfile& simulated : machines) {
-    sim::Machine machine(simulated);
-    const sim::LaunchConfig config = config_on(machine);
-    profile.kernels.back().simulated.push_back(rt::simulate(machine, program.program, config));
-  }
+  add_simulations(profile.kernels.back(), program, input, config, machines);
   return rt::to_json_text(profile);
+}
+
+std::string measure_on_device(rt::Device& device,
+                              const ProgramHandle& program,
+                              const Dim& grid,
+                              const Dim& block,
+                              std::vector<std::string> arrays,
+                              std::vector<Argument> arguments,
+                              const std::vector<isa::MachineProfile>& machines,
+                              uint32_t runs,
+                              uint32_t warm_ups,
+                              uint32_t dynamic_l1_bytes) {
+  const Input input{std::move(arrays), std::move(arguments)};
+  rt::DeviceInput on_device;
+  on_device.program = program.program;
+  on_device.grid = to_dim3(grid);
+  on_device.block = to_dim3(block);
+  on_device.dynamic_l1_bytes = dynamic_l1_bytes;
+  for (const std::string& bytes : input.arrays) {
+    on_device.arrays.emplace_back(reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size());
+  }
+  for (const auto& [value, type] : input.arguments) {
+    rt::DeviceInput::Arg arg;
+    if (type) {
+      arg.bits = value;
+      arg.type = isa::find_type(*type).value_or(isa::Type::kNone);
+    } else {
+      arg.array = value;
+    }
+    on_device.args.push_back(arg);
+  }
+  rt::MeasureOptions options;
+  options.runs = runs;
+  return waiting(device, [&] {
+    rt::Profile profile;
+    profile.device = rt::profile_device(device);
+    profile.tool = "pypto " PTO_VERSION;
+    profile.kernels.push_back(rt::measure_on_device(device, on_device, options, warm_ups));
+    sim::LaunchConfig config;
+    config.grid = on_device.grid;
+    config.block = on_device.block;
+    config.dynamic_l1_bytes = dynamic_l1_bytes;
+    add_simulations(profile.kernels.back(), program, input, config, machines);
+    return rt::to_json_text(profile);
+  });
 }
 
 pyb::dict
@@ -158,6 +211,7 @@ pyb::tuple calibrate(const std::vector<std::string>& texts,
 
 void bind_profile(pyb::module_& module) {
   module.def("measure_emulated", &measure_emulated);
+  module.def("measure_on_device", &measure_on_device);
   module.def("check_profile",
              [](const std::string& text) { return rt::to_json_text(read_profile_or_throw(text)); });
   module.def("profile_breakdown", &breakdown_dict);

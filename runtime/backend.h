@@ -11,6 +11,7 @@
 #pragma once
 
 #include "isa/machine.h"
+#include "runtime/npu/probe.h"
 #include "simulator/checks/checks.h"
 #include "simulator/launch.h"
 #include "simulator/schedule.h"
@@ -52,7 +53,8 @@ struct LaunchOptions {
   uint32_t dynamic_l1_bytes = 0;
   uint64_t max_insns = UINT64_MAX;
   uint64_t max_cycles = UINT64_MAX;
-  std::string launched_by; // "train.py:31"; may be empty
+  Instrument instrument = Instrument::kNone; // Backend::reads_clocks() only
+  std::string launched_by;                   // "train.py:31"; may be empty
 };
 
 /// A launch as a backend sees it: pointers are device addresses.
@@ -73,6 +75,7 @@ struct LaunchResult {
   /// What the device's own clock says, with its noise; 0 where nothing was timed.
   double cycles = 0;
   double microseconds = 0;
+  std::optional<ProbeResult> probe; // of an instrumented launch
   /// Check mem only: where each allocation, by base, was accessed first.
   std::map<uint64_t, sim::FindingSite> first_accesses;
 
@@ -111,6 +114,8 @@ public:
   /// True where a launch's time depends on the launches before it: the runtime then runs all
   /// launches of the device one after another, in the order in which they were made.
   [[nodiscard]] virtual bool runs_in_order(const LaunchOptions& options) const = 0;
+  /// True where launches can be instrumented with clock reads.
+  [[nodiscard]] virtual bool reads_clocks() const { return false; }
   /// A simulated machine over this device's memory as it is now, for a debugger; null if the device
   /// is not simulated. Keeps the memory it sees.
   [[nodiscard]] virtual std::unique_ptr<sim::Machine> view() { return nullptr; }

@@ -162,6 +162,10 @@ const isa::MachineProfile& Device::profile() const {
   return core_->backend().profile();
 }
 
+bool Device::reads_clocks() const {
+  return core_->backend().reads_clocks();
+}
+
 Buffer Device::alloc(uint64_t size_bytes, std::string name, std::string made_by) {
   return {core_, core_->allocate(size_bytes, std::move(name), std::move(made_by))};
 }

@@ -145,6 +145,8 @@ public:
 
   [[nodiscard]] const DeviceInfo& info() const;
   [[nodiscard]] const isa::MachineProfile& profile() const;
+  /// True where LaunchOptions::instrument is possible.
+  [[nodiscard]] bool reads_clocks() const;
 
   /// Zeroed. `name` and `made_by` are what messages say about it.
   [[nodiscard]] Buffer alloc(uint64_t size_bytes, std::string name = {}, std::string made_by = {});

@@ -79,6 +79,12 @@ private:
   std::string kernel_;
 };
 
+/// Clock reads of an instrumented launch that would fill more memory than they are worth.
+class ProbeSizeError : public DeviceError {
+public:
+  using DeviceError::DeviceError;
+};
+
 /// Buffers, streams or events of one device given to another.
 class WrongDeviceError : public DeviceError {
 public:

@@ -211,9 +211,14 @@ private:
   void* end_ = nullptr;
 };
 
+// Clock reads write an entry for each region and warp; beyond this the kernel is too large to look
+// at.
+constexpr uint64_t kMaxProbeBytes = uint64_t{256} << 20;
+
 /// A compiled kernel and its constants, kept as long as the device.
 struct NpuKernel {
   EmittedKernel emitted;
+  std::vector<ProbeRegion> regions;
   LaunchFn launch = nullptr;
   std::unique_ptr<NpuMemory> constants; // null: none
 };
@@ -236,13 +241,23 @@ public:
     }
     const uint32_t grid[3] = {request_.grid.x, request_.grid.y, request_.grid.z};
     const uint32_t block[3] = {request_.block.x, request_.block.y, request_.block.z};
+    const bool is_probed = request_.options.instrument != Instrument::kNone;
+    std::optional<NpuMemory> probe;
+    if (is_probed) {
+      probe.emplace(device_, probe_words() * sizeof(uint64_t), "clock reads");
+    }
     void* constants = kernel_->constants == nullptr
                           ? nullptr
                           : reinterpret_cast<void*>(kernel_->constants->address());
     LaunchResult result;
     stream.begin();
-    int code = kernel_->launch(
-        grid, block, scratch_bytes_, arguments.data(), constants, nullptr, stream.stream());
+    int code = kernel_->launch(grid,
+                               block,
+                               scratch_bytes_,
+                               arguments.data(),
+                               constants,
+                               is_probed ? reinterpret_cast<void*>(probe->address()) : nullptr,
+                               stream.stream());
     if (code == kAclSuccess) {
       stream.end();
       code = device_->functions().aclrtSynchronizeStream(stream.stream());
@@ -252,11 +267,34 @@ public:
       return result;
     }
     result.microseconds = stream.microseconds();
-    result.run.blocks_done = uint64_t{grid[0]} * grid[1] * grid[2];
+    result.run.blocks_done = request_.grid.total();
+    if (is_probed) {
+      result.probe = read_back(*probe);
+    }
     return result;
   }
 
 private:
+  [[nodiscard]] uint64_t warps_per_block() const {
+    return (request_.block.total() + isa::kWarpLanes - 1) / isa::kWarpLanes;
+  }
+  [[nodiscard]] uint64_t probe_words() const {
+    return kernel_->emitted.probe_entries * 2 * warps_per_block() * request_.grid.total();
+  }
+
+  [[nodiscard]] ProbeResult read_back(const NpuMemory& probe) const {
+    std::vector<uint64_t> words(probe_words());
+    probe.read(0, {reinterpret_cast<uint8_t*>(words.data()), words.size() * sizeof(uint64_t)});
+    std::string error;
+    ProbeResult result =
+        read_probe(words, kernel_->regions, request_.options.instrument, warps_per_block(), error);
+    if (!error.empty()) {
+      throw DeviceError(fmt::format(
+          "the clock reads of kernel {} make no sense: {}", kernel_->emitted.name, error));
+    }
+    return result;
+  }
+
   void fail(int code, LaunchResult& result) const {
     const std::string message = device_->last_message();
     for (const auto& [kernel_code, meaning] : kKernelErrors) {
@@ -315,7 +353,10 @@ public:
                                .args = request.args,
                                .dynamic_l1_bytes = request.options.dynamic_l1_bytes});
     const uint32_t lanes = request.block.x * request.block.y * request.block.z;
-    std::shared_ptr<const NpuKernel> kernel = launchable(request.program, bound_of(lanes));
+    const Instrument instrument = request.options.instrument;
+    std::shared_ptr<const NpuKernel> kernel =
+        launchable(request.program, bound_of(lanes), instrument);
+    check_probe_size(*kernel, request);
     uint64_t scratch = kernel->emitted.scratch_bytes;
     if (kernel->emitted.allocates) {
       scratch = std::max<uint64_t>(scratch, profile_.max_scratchpad_bytes());
@@ -324,6 +365,7 @@ public:
   }
 
   bool runs_in_order(const LaunchOptions& /*options*/) const override { return false; }
+  bool reads_clocks() const override { return true; }
 
 private:
   static void refuse(const LaunchOptions& options) {
@@ -340,6 +382,21 @@ private:
     }
   }
 
+  static void check_probe_size(const NpuKernel& kernel, const LaunchRequest& request) {
+    const uint64_t warps = (request.block.total() + isa::kWarpLanes - 1) / isa::kWarpLanes;
+    const uint64_t bytes = kernel.emitted.probe_entries * 16 * warps * request.grid.total();
+    if (bytes > kMaxProbeBytes) {
+      throw ProbeSizeError(fmt::format(
+          "clock reads in {} regions of kernel {} by {} warps take {} bytes, more than {}: launch "
+          "fewer blocks to see insns",
+          kernel.emitted.probe_entries - 1,
+          kernel.emitted.name,
+          warps * request.grid.total(),
+          bytes,
+          kMaxProbeBytes));
+    }
+  }
+
   // Launch bounds come in the steps in which the registers of a lane fall.
   static uint32_t bound_of(uint32_t lanes) {
     return lanes <= 256 ? 256 : lanes <= 512 ? 512 : lanes <= 1024 ? 1024 : 2048;
@@ -347,23 +404,25 @@ private:
 
   // A program is emitted for a bound once, and what is emitted compiled once.
   std::shared_ptr<const NpuKernel> launchable(const std::shared_ptr<const sim::Program>& program,
-                                              uint32_t bound) {
+                                              uint32_t bound,
+                                              Instrument instrument) {
     std::erase_if(launched_, [](const Launched& past) { return past.program.expired(); });
     for (const Launched& past : launched_) {
-      if (past.bound == bound && past.program.lock() == program) {
+      if (past.bound == bound && past.instrument == instrument && past.program.lock() == program) {
         return past.kernel;
       }
     }
-    std::shared_ptr<const NpuKernel> kernel = compiled(*program, bound);
-    launched_.push_back({program, bound, kernel});
+    std::shared_ptr<const NpuKernel> kernel = compiled(*program, bound, instrument);
+    launched_.push_back({program, bound, instrument, kernel});
     return kernel;
   }
 
-  std::shared_ptr<const NpuKernel> compiled(const sim::Program& program, uint32_t bound) {
+  std::shared_ptr<const NpuKernel>
+  compiled(const sim::Program& program, uint32_t bound, Instrument instrument) {
     const std::string name = program.kernel().name;
     isa::Diagnostics diags;
-    const std::optional<AscendC> file =
-        emit_ascendc(program.object(), {.kernel = name, .max_lanes = bound}, diags);
+    const std::optional<AscendC> file = emit_ascendc(
+        program.object(), {.kernel = name, .instrument = instrument, .max_lanes = bound}, diags);
     if (!file) {
       throw DeviceError(
           fmt::format("kernel {} has no Ascend C form:\n{}", name, isa::render(diags)));
@@ -383,6 +442,7 @@ private:
     }
     auto kernel = std::make_shared<NpuKernel>();
     kernel->emitted = file->kernels.at(0);
+    kernel->regions = file->regions;
     kernel->launch =
         reinterpret_cast<LaunchFn>(dlsym(library, kernel->emitted.launch_symbol.c_str()));
     if (kernel->launch == nullptr) {
@@ -399,6 +459,7 @@ private:
   struct Launched {
     std::weak_ptr<const sim::Program> program;
     uint32_t bound = 0;
+    Instrument instrument = Instrument::kNone;
     std::shared_ptr<const NpuKernel> kernel;
   };
 
@@ -418,14 +479,6 @@ uint32_t device_count(const Acl& acl) {
   return count;
 }
 
-std::string lines_of(const std::vector<std::string>& tried) {
-  std::string out;
-  for (const std::string& line : tried) {
-    out += "\n  " + line;
-  }
-  return out;
-}
-
 } // namespace
 
 std::unique_ptr<Backend> open_npu(std::string_view detail, const DeviceOptions& options) {
@@ -439,9 +492,8 @@ std::unique_ptr<Backend> open_npu(std::string_view detail, const DeviceOptions& 
   ToolkitSearch search = find_toolkit();
   if (!search.toolkit) {
     throw DeviceUnavailableError(
-        fmt::format("device npu: no CANN toolkit was found; install one (9.1 or later) and set "
-                    "ASCEND_HOME_PATH, or use \"sim\" or \"emulated:PROFILE\". Looked at:{}",
-                    lines_of(search.tried)),
+        "device npu: no CANN toolkit was found; install one (9.1 or later) and set "
+        "ASCEND_HOME_PATH, or use \"sim\" or \"emulated:PROFILE\"",
         search.tried);
   }
   const std::shared_ptr<AclSession> session = AclSession::open(search.toolkit->library);

@@ -193,6 +193,11 @@ public:
       throw DeviceError("a launch cannot follow a schedule and be timed: the timing model is the "
                         "schedule; leave one of the two out");
     }
+    if (options.instrument != Instrument::kNone) {
+      throw DeviceError(fmt::format("device {} is simulated and has no clock reads to put into a "
+                                    "kernel; its timeline shows every insn",
+                                    info_.name));
+    }
     sim::SharedMemory* shared = runs_in_order(options) ? &shared_ : nullptr;
     return std::make_unique<SimLaunch>(
         profile_, hbm_.table(), shared, options_, std::move(request));

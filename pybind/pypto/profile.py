@@ -17,10 +17,9 @@ import numpy as np
 from pypto import _pypto
 from pypto.device import Device, open_device
 from pypto.errors import DeviceUnavailableError
-from pypto.launch import DEFAULT_BLOCK, DEFAULT_GRID, Dim, as_dim, bind, launch
+from pypto.launch import DEFAULT_BLOCK, DEFAULT_GRID, Dim, as_dim, bind
 from pypto.machine import Machine
 from pypto.programs import program_of
-from pypto.tensor import Tensor
 
 _EMULATED = "emulated:"
 _WARM_UPS = 5
@@ -209,7 +208,8 @@ def profile_on_npu(
 
     kernel, args, grid, block: as of `launch`. The tensors are read, not written: runs work on copies.
     device: "npu", or "emulated:PROFILE", where the simulator with that machine profile stands in for
-        hardware; everything it gives then says `emulated`.
+        hardware; everything it gives then says `emulated`. On a board whole runs are timed as they are,
+        and instructions and pairs by clock reads in launches of their own.
     noise: of an emulated device: relative standard deviation of a run (0.05 is 5 %), from `seed`.
     runs: how many runs to measure; those that do not belong are rejected and named.
     compare: machine profile to simulate beside it; None: nothing.
@@ -222,20 +222,21 @@ def profile_on_npu(
     name = device.name if isinstance(device, Device) else str(device)
     if runs < 1:
         raise ValueError(f"runs is {runs}; expected 1 at least")
-    if not name.startswith(_EMULATED):
-        return _measure_on_board(kernel, args, grid, block, device, runs, dynamic_l1)
-    hidden = Machine(name[len(_EMULATED) :])
     machines = [] if compare is None else [compare if isinstance(compare, Machine) else Machine(compare)]
     tensors = list(dict.fromkeys(item[1] for item in bound if item[0] == "tensor"))  # given twice: still one
+    arrays = [tensor.numpy(np.uint8).tobytes() for tensor in tensors]
+    arguments = [(tensors.index(item[1]), None) if item[0] == "tensor" else item[1:] for item in bound]
+    shape = program_of(compiled), as_dim("grid", grid), as_dim("block", block), arrays, arguments
+    simulated = [machine._impl for machine in machines]
+    if not name.startswith(_EMULATED):
+        board = device if isinstance(device, Device) else _open_board(device)
+        return Profile(_pypto.measure_on_device(board._impl, *shape, simulated, runs, _WARM_UPS, dynamic_l1))
+    hidden = Machine(name[len(_EMULATED) :])
     text = _pypto.measure_emulated(
-        program_of(compiled),
-        as_dim("grid", grid),
-        as_dim("block", block),
-        [tensor.numpy(np.uint8).tobytes() for tensor in tensors],
-        [(tensors.index(item[1]), None) if item[0] == "tensor" else item[1:] for item in bound],
+        *shape,
         name[len(_EMULATED) :],
         hidden._impl,
-        [machine._impl for machine in machines],
+        simulated,
         runs,
         noise,
         seed,
@@ -244,51 +245,11 @@ def profile_on_npu(
     return Profile(text)
 
 
-def _measure_on_board(
-    kernel: Any,
-    args: tuple[Any, ...],
-    grid: Dim,
-    block: Dim,
-    device: Union[str, Device],
-    runs: int,
-    dynamic_l1: int,
-) -> Profile:
-    """Whole runs by the device's own clock, warm ones first."""
-    if not isinstance(device, Device):
-        try:
-            device = open_device(device)
-        except DeviceUnavailableError as error:
-            text = f'{error}\nWithout a board, device="emulated:reference-fused" measures a stand-in.'
-            unavailable = DeviceUnavailableError(text)
-            unavailable.tried = error.tried
-            raise unavailable from None
-    contents = {arg: arg.numpy(np.uint8) for arg in args if isinstance(arg, Tensor)}
-    copies = {arg: Tensor(arg.nbytes, arg.dtype, shape=arg._shape, device=device) for arg in contents}
-    given = tuple(copies[arg] if isinstance(arg, Tensor) else arg for arg in args)  # given twice: still one
-    cycles = []
-    for run in range(_WARM_UPS + runs):
-        for arg, copy in copies.items():
-            copy._write(contents[arg])
-        one = launch(kernel, grid=grid, block=block, args=given, dynamic_l1=dynamic_l1).wait()
-        if run >= _WARM_UPS:
-            cycles.append(one.cycles)
-    if not all(cycles):
-        raise DeviceUnavailableError(f"{device.name} ran the kernel but tells no time of it: nothing to measure")
-    data = {
-        "format": "pto-profile",
-        "version": 1,
-        "device": {"name": device.name, "is_emulated": device.name.startswith(_EMULATED)},
-        "tool": f"pypto {_pypto.__version__}",
-        "kernels": [
-            {
-                "name": one.kernel,
-                "grid": as_dim("grid", grid),
-                "block": as_dim("block", block),
-                "cycles": float(np.mean(cycles)),
-                "spread": float(np.std(cycles)),
-                "runs": [{"cycles": value} for value in cycles],
-                "warnings": ["whole kernel only: the device's hook gave no insn figures"],
-            }
-        ],
-    }
-    return Profile(json.dumps(data))
+def _open_board(name: str) -> Device:
+    try:
+        return open_device(name)
+    except DeviceUnavailableError as error:
+        text = f'{error}\nWithout a board, device="emulated:reference-fused" measures a stand-in.'
+        unavailable = DeviceUnavailableError(text)
+        unavailable.tried = error.tried
+        raise unavailable from None

@@ -196,6 +196,13 @@ private:
       if (is_memory(hook.key) && hook.simulated > 0) {
         figure.value = std::max(0.0, base_latency(hook.key) + hook.cycles - hook.simulated);
       }
+      if (hook.cycles < 0.5) {
+        calibration_.warnings.push_back(
+            fmt::format("{}: {} cycles between clock reads make no latency; the figure is kept",
+                        hook.key,
+                        short_number(hook.cycles)));
+        continue;
+      }
       figure.error = hook.error;
       figure.definition = hook.definition.empty() ? "issue to result usable" : hook.definition;
       figure.evidence =

@@ -61,9 +61,9 @@ struct LineMeasurement {
   double cycles = 0; // of all its executions
 };
 
-/// Anything else that a vendor's profiler counted, under its own name.
+/// Anything else that was counted: by a vendor's profiler under its own name, by the hook.
 struct CounterMeasurement {
-  std::string name;    // "aiv_vec_ratio", "stall.Scoreboard_Not_Ready"
+  std::string name; // "aiv_vec_ratio", "stall.Scoreboard_Not_Ready", "clock_reads.overhead_cycles"
   std::string combine; // how rows were combined: "sum", "mean" or "max"
   double value = 0;
 };

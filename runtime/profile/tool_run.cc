@@ -115,10 +115,8 @@ private:
       kernel_ = input_->measure(*machine, measure);
     } else {
       Device device = Device::open(device_);
-      profile_.device.name = device.info().name;
-      profile_.device.is_emulated = device.info().is_emulated;
-      profile_.device.clock_mhz = device.profile().clock_mhz;
-      kernel_ = measure_on_device(device, *input_, measure, options_.warm_ups);
+      profile_.device = profile_device(device);
+      kernel_ = measure_on_device(device, device_input(*input_), measure, options_.warm_ups);
     }
     kernel_.source = options_.inputs.front();
     kernel_.group = options_.group;

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import pypto as pto
-from pypto.profile import _measure_on_board
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 VECTOR_ADD = pto.assemble(
@@ -73,25 +72,7 @@ def test_a_tensor_given_twice_stays_one():
     two = pto.profile_on_npu(IN_PLACE, args=(a, b), block=1, device=FUSED).cycle_breakdown()
     assert one["TANH"].count == 1 and one["TANH"].simulated > 0
     assert "TANH" not in [row.key for row in two.rows]
-    # Whole runs on a device, as a board is measured: the tanh shows in the time.
-    assert _measure_on_board(IN_PLACE, (a, a), 1, 1, FUSED, 1, 0).cycles == one.cycles
-    assert _measure_on_board(IN_PLACE, (a, b), 1, 1, FUSED, 1, 0).cycles == two.cycles < one.cycles
     assert not a.numpy().any() and not b.numpy().any()
-
-
-@pto.kernel
-def halve(x, y):
-    i = pto.get_global_id()
-    pto.store(y + i, pto.load(x + i) * 0.5)
-
-
-def test_copies_for_a_board_keep_type_and_shape():
-    x = pto.Tensor.from_numpy(np.ones((4, 8), np.float32))
-    y = pto.alloc_tensor(x.nbytes)
-    profile = _measure_on_board(halve, (x, y), 1, 32, FUSED, 2, 0)
-    assert profile.runs == [profile.cycles] * 2
-    assert profile.cycles == pto.profile_on_npu(halve, args=(x, y), block=32, device=FUSED).cycles
-    assert not y.numpy().any()
 
 
 def test_noise_is_seeded(args):
