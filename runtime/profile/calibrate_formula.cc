@@ -20,6 +20,7 @@ public:
   void run() {
     isa::MachineProfile& machine = calibration_.machine;
     fit_copies(machine);
+    report_waits();
     fit_barriers(machine);
     fit_atomics(machine);
     fit_memory(machine);
@@ -126,6 +127,23 @@ private:
           machine.copy.out_latency_cycles,
           base_.copy.out_latency_cycles + out.start_difference() - in.start_difference(),
           std::hypot(out.device->start_error, in.device->start_error));
+    }
+  }
+
+  /// The model charges a WAIT's issue and what is left of the copy; more has no figure to go into.
+  void report_waits() {
+    for (const Slope& slope : evidence_.slopes) {
+      if (slope.tag.role == "copy" && slope.tag.variant == "done") {
+        const Slope* simulated = same_pattern(evidence_.base_slopes, slope.tag);
+        report(fmt::format("{} for a copy that is done, by repeats", slope.tag.first),
+               slope.fit,
+               simulated == nullptr
+                   ? std::string("no figure follows from it")
+                   : fmt::format(
+                         "{} cycles each, {} on the base profile, which charges the issue alone",
+                         short_number(slope.value),
+                         short_number(simulated->value)));
+      }
     }
   }
 

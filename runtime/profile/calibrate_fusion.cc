@@ -26,7 +26,8 @@ struct PairFacts {
 class FusionFit {
 public:
   FusionFit(const Evidence& evidence, Calibration& calibration)
-      : evidence_(evidence), calibration_(calibration) {}
+      : evidence_(evidence), calibration_(calibration),
+        floor_(spaced_floor(spacer_cycles(evidence.slopes))) {}
 
   void run() {
     std::vector<PairFacts> facts;
@@ -78,7 +79,7 @@ private:
     // The first's register is written again after kMiddleCount rounds.
     const double first = latency(facts.pair.first) / kMiddleCount;
     const double apart = std::max({latency(facts.pair.second), 3.0, first});
-    const double gap = apart - std::max({facts.pair.cycles, kSpacedFloor, first});
+    const double gap = apart - std::max({facts.pair.cycles, floor_, first});
     if (gap < std::max(0.5, 5 * slope->error)) {
       facts.open.emplace_back("whether neighbours without a common register are joined too (both "
                               "ways take the same time)");
@@ -110,8 +111,8 @@ private:
 
   void find_kept(PairFacts& facts) const {
     const Slope* slope = follow_up(facts.pair, "kept");
-    const double kept = std::max(kSpacedFloor, latency(facts.pair.first));
-    const double hidden = std::max(kSpacedFloor, facts.pair.cycles);
+    const double kept = std::max(floor_, latency(facts.pair.first));
+    const double hidden = std::max(floor_, facts.pair.cycles);
     if (slope == nullptr || std::abs(kept - hidden) < std::max(0.5, 5 * slope->error)) {
       facts.open.emplace_back("whether the first result stays visible");
       return;
@@ -304,6 +305,7 @@ private:
 
   const Evidence& evidence_;
   Calibration& calibration_;
+  double floor_; // of an insn with a nop behind it
 };
 
 } // namespace

@@ -64,6 +64,8 @@ std::vector<Microbench> SetMaker::make() {
     make_latencies();
     make_store_latencies();
     make_branches();
+    make_calls();
+    make_spacers();
     make_matrix();
   }
   if (wants("interval")) {
@@ -83,6 +85,7 @@ std::vector<Microbench> SetMaker::make() {
   }
   if (wants("copy")) {
     make_copies();
+    make_waits();
   }
   if (wants("launch")) {
     make_launches();
@@ -167,6 +170,38 @@ bool SetMaker::leads_back(const InsnForm& form, const InsnForm& bridge) {
   return !form.is_load || bridge.sources.size() == 1;
 }
 
+namespace {
+
+/// "FMA" has FMA.f32, "LOAD.l1" has LOAD.l1.f32.
+bool is_below(std::string_view key, std::string_view wanted) {
+  return key == wanted || (key.starts_with(wanted) && key[wanted.size()] == '.');
+}
+
+} // namespace
+
+void keep_keys(std::vector<Microbench>& set, const std::vector<std::string>& keys) {
+  std::set<std::string> wanted;
+  for (const Microbench& bench : set) {
+    for (const std::string& key : keys) {
+      if (is_below(bench.tag.first, key) || is_below(bench.tag.second, key)) {
+        wanted.insert(bench.tag.first);
+      }
+    }
+  }
+  // What closes a chain has a chain of its own, which tells what to subtract.
+  for (bool has_grown = true; has_grown;) {
+    has_grown = false;
+    for (const Microbench& bench : set) {
+      if (wanted.count(bench.tag.first) != 0 && !bench.tag.second.empty()) {
+        has_grown = wanted.insert(bench.tag.second).second || has_grown;
+      }
+    }
+  }
+  std::erase_if(set, [&](const Microbench& bench) {
+    return wanted.count(bench.tag.first) == 0 && (wanted.empty() || bench.tag.variant != "spacer");
+  });
+}
+
 } // namespace detail
 
 const std::vector<MicrobenchRole>& microbench_roles() {
@@ -184,7 +219,11 @@ const std::vector<MicrobenchRole>& microbench_roles() {
 
 std::vector<Microbench> make_microbenches(const isa::MachineProfile& machine,
                                           const MicrobenchOptions& options) {
-  return detail::SetMaker(machine, options).make();
+  std::vector<Microbench> set = detail::SetMaker(machine, options).make();
+  if (!options.keys.empty()) {
+    detail::keep_keys(set, options.keys);
+  }
+  return set;
 }
 
 } // namespace pto::rt

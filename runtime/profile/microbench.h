@@ -13,10 +13,12 @@
 
 #include "isa/diag.h"
 #include "isa/machine.h"
+#include "runtime/device.h"
 #include "runtime/profile/measure.h"
 #include "runtime/profile/profile.h"
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -40,6 +42,7 @@ struct MicrobenchOptions {
   /// Second round: for the pairs that this profile of a first round shows to be joined, which
   /// operand must connect them and whether the first result stays visible.
   const Profile* follow_up = nullptr;
+  std::vector<std::string> keys; // only patterns of these, "FMA" or "LOAD.l1"; empty: all
 };
 
 struct MicrobenchRole {
@@ -66,6 +69,23 @@ struct AssembledMicrobench {
 void measure_microbenches(const std::vector<AssembledMicrobench>& set,
                           const isa::MachineProfile& device,
                           const MeasureOptions& options,
+                          Profile& profile);
+
+/// How a set is run on a device of the runtime.
+struct MicrobenchRuns {
+  uint32_t runs = 16;
+  uint32_t warm_ups = 2;
+  /// Called before each kernel with its number.
+  std::function<void(size_t done)> on_kernel;
+};
+
+/// Measures each of them on a device of the runtime: by clock reads at begin and end where the
+/// device has them (the role `launch` by its events). Adds to `profile.kernels`. A kernel for which
+/// the runtime throws is named in `profile.notes`; after eight of them in a row, or when the wait
+/// is given up, it throws on. Throws MeasureError if the device tells no time.
+void measure_microbenches(const std::vector<AssembledMicrobench>& set,
+                          Device& device,
+                          const MicrobenchRuns& how,
                           Profile& profile);
 
 } // namespace pto::rt

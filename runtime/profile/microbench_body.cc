@@ -27,8 +27,12 @@ void Body::add(const Insn& insn) {
   line(text_of(insn));
 }
 
+void Body::function(const std::string& name, const std::string& text) {
+  functions_ += fmt::format(".func {}\n{}.end\n", name, text);
+}
+
 std::string Body::text(const std::string& name) const {
-  std::string out = fmt::format(".pto 1\n.kernel {}(ptr a, ptr o, u32 n)\n", name);
+  std::string out = fmt::format(".pto 1\n{}.kernel {}(ptr a, ptr o, u32 n)\n", functions_, name);
   if (uses_shared_) {
     out += ".shared s, b32[4096]\n";
   }

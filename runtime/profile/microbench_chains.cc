@@ -93,6 +93,53 @@ void SetMaker::make_branches() {
   }
 }
 
+void SetMaker::make_calls() {
+  for (const InsnDesc* call : rows_with(isa::kCall)) {
+    const InsnDesc* ret = rows_with(isa::kReturn).front();
+    for (const unsigned repeats : kChainRepeats) {
+      if (repeats > machine_.call_depth) {
+        break;
+      }
+      Body nested;
+      for (unsigned i = 0; i < repeats; ++i) { // the last one called ends the lane
+        const std::string text =
+            i == 0 ? "    exit\n"
+                   : fmt::format("    {} f{}\n    {}\n", call->mnemonic, i - 1, ret->mnemonic);
+        nested.function(fmt::format("f{}", i), text);
+      }
+      nested.line(fmt::format("{} f{}", call->mnemonic, repeats - 1));
+      add({"latency", std::string(call->latency), "", "nested", static_cast<double>(repeats), 0},
+          nested,
+          32);
+    }
+    for (const unsigned repeats : kChainRepeats) {
+      Body returning;
+      returning.function("f", fmt::format("    {}\n", ret->mnemonic));
+      for (unsigned i = 0; i < repeats; ++i) {
+        returning.line(fmt::format("{} f", call->mnemonic));
+      }
+      add({"latency",
+           std::string(ret->latency),
+           std::string(call->latency),
+           "return",
+           static_cast<double>(repeats),
+           0},
+          returning,
+          32);
+    }
+  }
+}
+
+void SetMaker::make_spacers() {
+  for (const unsigned repeats : kChainRepeats) {
+    Body body;
+    for (unsigned i = 0; i < repeats; ++i) {
+      body.nop();
+    }
+    add({"latency", "NOP", "", "spacer", static_cast<double>(repeats), 0}, body, 32);
+  }
+}
+
 void SetMaker::make_matrix() {
   for (const InsnDesc* row : isa::all_insns()) {
     if (row->unit != isa::Unit::kC) {

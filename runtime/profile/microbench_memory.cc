@@ -206,6 +206,25 @@ void SetMaker::make_copies() {
   }
 }
 
+void SetMaker::make_waits() {
+  for (const InsnDesc* row : rows_with(isa::kWaits)) {
+    const std::string wait = row->operands.size() == 0 ? std::string(row->mnemonic)
+                                                       : fmt::format("{} e0", row->mnemonic);
+    for (const unsigned repeats : kChainRepeats) {
+      Body body;
+      body.start("alloc_local t0, 8192");
+      body.line("async_load t0, hbm[a], 128, e0");
+      body.line(wait);
+      for (unsigned i = 0; i < repeats; ++i) {
+        body.line(wait);
+      }
+      add({"copy", std::string(row->latency), "", "done", static_cast<double>(repeats), 0},
+          body,
+          32);
+    }
+  }
+}
+
 void SetMaker::make_launches() {
   const uint32_t places = machine_.cores * machine_.blocks_per_core;
   for (const uint32_t blocks : {1U, places, places * 4, places * 16}) {

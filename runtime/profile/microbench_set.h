@@ -35,6 +35,8 @@ public:
   void uses(unsigned reg32) { reg32_.insert(reg32); }
   void declare(std::string text) { declarations_ += text + "\n"; }
   void start(std::string text) { setup_ += "    " + std::move(text) + "\n"; }
+  /// A function that the body may call; `text` is its insns, a line each.
+  void function(const std::string& name, const std::string& text);
 
   /// The whole program.
   [[nodiscard]] std::string text(const std::string& name) const;
@@ -52,6 +54,7 @@ private:
   std::set<unsigned> preds_;
   bool uses_shared_ = false;
   bool uses_const_ = false;
+  std::string functions_;
   std::string declarations_;
   std::string setup_;
   std::vector<std::string> lines_;
@@ -62,6 +65,9 @@ private:
 /// The shape without operands of a row whose operands are all optional (FENCE).
 [[nodiscard]] std::string bare_text(const isa::InsnDesc& row);
 [[nodiscard]] std::string bare_key(const isa::InsnDesc& row);
+
+/// Leaves the patterns of these keys, of those below them and of what closes their chains.
+void keep_keys(std::vector<Microbench>& set, const std::vector<std::string>& keys);
 
 /// Makes the patterns of all roles, one after the other.
 class SetMaker {
@@ -96,6 +102,13 @@ private:
 
   /// Jumps to the next insn: each holds the warp until its target is known.
   void make_branches();
+
+  /// Calls, each from within the one before, until the deepest ends the lane: calls that nobody
+  /// returns from. And calls of a function that returns at once, which cost a return each more.
+  void make_calls();
+
+  /// What stands between the links of a chain costs on a device, by itself.
+  void make_spacers();
 
   /// A product that accumulates: the tile is both source and result. By size, for the formula.
   void make_matrix();
@@ -164,6 +177,8 @@ private:
 
   /// Start a copy, wait for it, again.
   void make_copies();
+  /// Waits for a copy that is done.
+  void make_waits();
 
   /// Blocks that do nothing: what a launch and each further block cost.
   void make_launches();

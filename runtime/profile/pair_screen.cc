@@ -2,9 +2,10 @@
 // Pairs that take less time together than one after the other.
 //
 // The pattern is first, second, nop, closing insn, nop, in a loop of dependences. Apart it takes
-// L(first) + max(L(second), 2) + max(L(closing), 2) cycles; joined, the pair's own latency stands
-// in place of the first two. A pair counts as joined where the difference is beyond all measurement
-// errors together, so that noise invents none.
+// L(first) + max(L(second), F) + max(L(closing), F) cycles, where F is an issue and a nop, 2 in
+// most machines; joined, the pair's own latency stands in place of the first two. A pair counts as
+// joined where the difference is beyond all measurement errors together, so that noise invents
+// none.
 #include "runtime/profile/pair_screen.h"
 
 #include "runtime/profile/slopes.h"
@@ -95,8 +96,9 @@ private:
     if (!closing) {
       return std::nullopt;
     }
-    expected.rest = std::max(kSpacedFloor, closing->cycles);
-    expected.cycles = a->cycles + std::max(kSpacedFloor, b->cycles) + expected.rest;
+    const double floor = spaced_floor(spacer_cycles(slopes_));
+    expected.rest = std::max(floor, closing->cycles);
+    expected.cycles = a->cycles + std::max(floor, b->cycles) + expected.rest;
     expected.error = std::hypot(a->error, b->error, closing->error);
     return expected;
   }

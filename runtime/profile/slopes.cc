@@ -12,8 +12,11 @@
 namespace pto::rt::detail {
 namespace {
 
-/// Up to here a spaced chain says "two or less", and the chain without nops decides.
-constexpr double kResolvedBySpaced = 2.5;
+/// So far above the least that a spaced link can take it says nothing; the chain without nops
+/// decides.
+constexpr double kResolvedAbove = 0.5;
+/// A nop that holds a warp for longer may or may not do so while the link's result is under way.
+constexpr double kLongSpacer = 1.5;
 
 using Group = std::tuple<std::string, std::string, std::string, std::string, double>;
 
@@ -36,7 +39,7 @@ double both(double a, double b) {
 
 class ChainSolver {
 public:
-  explicit ChainSolver(const std::vector<Slope>& slopes) {
+  explicit ChainSolver(const std::vector<Slope>& slopes) : spacer_(spacer_cycles(slopes)) {
     for (const Slope& slope : slopes) {
       if (slope.tag.role == "latency") {
         by_key_[slope.tag.first].push_back(&slope);
@@ -54,7 +57,8 @@ public:
       }
     }
     for (const auto& [key, slopes] : by_key_) {
-      if (known_.count(key) == 0 && slopes.front()->tag.variant != "issue") {
+      const std::string& variant = slopes.front()->tag.variant;
+      if (known_.count(key) == 0 && variant != "issue" && variant != "spacer") {
         problems.push_back(fmt::format("{}: its chain is closed by {}, whose latency is not known",
                                        key,
                                        slopes.front()->tag.second));
@@ -83,6 +87,17 @@ private:
                      fmt::format("{} jumps in a row", short_number(branch->tag.repeats))};
       return true;
     }
+    if (const Slope* nested = variant(slopes, "nested")) {
+      known_[key] = {
+          nested->value,
+          nested->error,
+          "issue to issue of the target",
+          fmt::format("{} calls, each within the one before", short_number(nested->tag.repeats))};
+      return true;
+    }
+    if (const Slope* both_ways = variant(slopes, "return")) {
+      return solve_return(key, *both_ways);
+    }
     if (const Slope* fence = variant(slopes, "fence")) {
       return solve_store(key, *fence);
     }
@@ -99,7 +114,7 @@ private:
       if (back == known_.end()) {
         return false;
       }
-      rest = std::max(kSpacedFloor, back->second.cycles);
+      rest = std::max(spaced_floor(spacer_), back->second.cycles);
       rest_tight = back->second.cycles;
       rest_error = back->second.error;
     }
@@ -110,15 +125,40 @@ private:
                                    spaced->tag.second.empty() ? "" : " closed by ",
                                    spaced->tag.second,
                                    short_number(spaced->value));
-    if (latency.cycles < kResolvedBySpaced && tight != nullptr) {
-      // One or two cycles. Without nops the chain tells which, unless firmware joins its links;
+    const double alone = tight == nullptr ? 0 : tight->value - rest_tight;
+    const double links = spaced->tag.second.empty() ? 1 : 2;
+    if (tight != nullptr && spacer_ > kLongSpacer &&
+        std::abs(spaced->value - tight->value - links * spacer_) <=
+            0.5 + 3 * both(spaced->error, tight->error)) {
+      // Nops came on top of the links, and nothing was joined without them.
+      latency.cycles = alone;
+      latency.error = both(tight->error, rest_error);
+      latency.evidence += fmt::format("; without nops, which take {} each, {}",
+                                      short_number(spacer_),
+                                      short_number(tight->value));
+    } else if (latency.cycles < spaced_floor(spacer_) + kResolvedAbove && tight != nullptr) {
+      // As short as a nop hides. Without nops the chain tells, unless firmware joins its links;
       // then one is what it may be at least.
-      const double alone = tight->value - rest_tight;
       latency.cycles = alone > 1.5 ? std::max(1.0, std::min(alone, latency.cycles)) : 1;
       latency.error = both(tight->error, rest_error);
       latency.evidence += fmt::format("; without nops {}", short_number(tight->value));
     }
     known_[key] = latency;
+    return true;
+  }
+
+  /// A call and a return, less the call.
+  bool solve_return(const std::string& key, const Slope& slope) {
+    const auto call = known_.find(slope.tag.second);
+    if (call == known_.end()) {
+      return false;
+    }
+    known_[key] = {slope.value - call->second.cycles,
+                   both(slope.error, call->second.error),
+                   "issue to issue of the target",
+                   fmt::format("{} and back: {} cycles, less the way there",
+                               slope.tag.second,
+                               short_number(slope.value))};
     return true;
   }
 
@@ -136,6 +176,7 @@ private:
     return true;
   }
 
+  double spacer_;
   std::map<std::string, std::vector<const Slope*>> by_key_;
   std::map<std::string, ChainLatency> known_;
 };
@@ -185,6 +226,11 @@ const Slope* find_slope(const std::vector<Slope>& slopes,
     }
   }
   return nullptr;
+}
+
+double spacer_cycles(const std::vector<Slope>& slopes) {
+  const Slope* spacer = find_slope(slopes, "latency", "NOP", "", "spacer");
+  return spacer == nullptr ? 1 : std::max(1.0, spacer->value);
 }
 
 std::map<std::string, ChainLatency> chain_latencies(const std::vector<Slope>& slopes,

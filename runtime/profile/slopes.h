@@ -45,7 +45,12 @@ struct ChainLatency {
 [[nodiscard]] std::map<std::string, ChainLatency>
 chain_latencies(const std::vector<Slope>& slopes, std::vector<std::string>& problems);
 
-/// A link of a chain with a nop behind it cannot take less than two issues.
-inline constexpr double kSpacedFloor = 2;
+/// What a NOP between two insns takes by itself: as the patterns of NOP say, else its cycle.
+[[nodiscard]] double spacer_cycles(const std::vector<Slope>& slopes);
+
+/// A link of a chain with a nop behind it cannot take less than its issue and the nop.
+[[nodiscard]] inline double spaced_floor(double spacer_cycles) {
+  return 1 + spacer_cycles;
+}
 
 } // namespace pto::rt::detail

@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// `ptoprof microbench`: the set listed, written to a folder or measured on an emulated device.
+// `ptoprof microbench`: the set listed, written to a folder or measured on a device.
+#include "runtime/profile/measure_device.h"
 #include "runtime/profile/microbench.h"
 #include "runtime/profile/tool_commands.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
+#include <cstdio>
 #include <filesystem>
+#include <optional>
 #include <set>
+#include <unistd.h>
 
 namespace pto::rt {
 namespace {
@@ -85,51 +90,120 @@ int list_set(const ToolOptions& options, const std::vector<Microbench>& set) {
   return kGood;
 }
 
+/// Where the sets of a run are measured.
+class Bench {
+public:
+  explicit Bench(const ToolOptions& options) : options_(options) {
+    profile_.tool = "ptoprof " PTO_VERSION;
+    profile_.date = options.date;
+  }
+
+  /// False, with the reason told, if there is no such device.
+  bool open(const std::string& device) {
+    if (const auto hidden = emulated_profile_name(device)) {
+      emulated_ = machine_of(options_, *hidden);
+      if (!emulated_) {
+        return false;
+      }
+      profile_.device = emulated_device(*hidden, *emulated_, options_.noise);
+      return true;
+    }
+    board_.emplace(Device::open(device));
+    profile_.device = profile_device(*board_);
+    return true;
+  }
+
+  void measure(std::vector<Microbench> set) {
+    const auto assembled = assemble_microbenches(std::move(set));
+    const uint32_t runs = options_.runs == 0 ? kDefaultPatternRuns : options_.runs;
+    if (emulated_) {
+      MeasureOptions measure;
+      measure.runs = runs;
+      measure.noise = options_.noise;
+      measure_microbenches(assembled, *emulated_, measure, profile_);
+      return;
+    }
+    MicrobenchRuns how;
+    how.runs = runs;
+    how.warm_ups = options_.warm_ups;
+    const bool shows_progress = !options_.is_quiet && isatty(STDERR_FILENO) != 0;
+    if (shows_progress) {
+      how.on_kernel = [&](size_t done) {
+        fmt::print(stderr, "\r{} of {} kernels", done, assembled.size());
+        std::fflush(stderr);
+      };
+    }
+    measure_microbenches(assembled, *board_, how, profile_);
+    if (shows_progress) {
+      fmt::print(stderr, "\r\033[K");
+    }
+  }
+
+  [[nodiscard]] const Profile& profile() const { return profile_; }
+
+private:
+  const ToolOptions& options_;
+  std::optional<isa::MachineProfile> emulated_;
+  std::optional<Device> board_;
+  Profile profile_;
+};
+
+/// Runs that do not belong, by kernel.
+size_t print_rejected(const Profile& profile) {
+  size_t count = 0;
+  for (const KernelProfile& kernel : profile.kernels) {
+    for (size_t i = 0; i < kernel.runs.size(); ++i) {
+      if (!kernel.runs[i].rejected.empty()) {
+        fmt::print("{}: run {} rejected: {}\n", kernel.name, i + 1, kernel.runs[i].rejected);
+        ++count;
+      }
+    }
+  }
+  return count;
+}
+
 int measure_set(std::vector<Microbench> set,
                 MicrobenchOptions set_options,
                 const isa::MachineProfile& base,
-                const std::string& device,
                 const ToolOptions& options) {
-  const auto hidden = emulated_profile_name(device);
-  if (!hidden) {
-    return complain(
-        options,
-        fmt::format("microbenchmarks are measured on emulated devices here; for {}, write "
-                    "them with -o FOLDER, run each with `ptoprof run --append`, or build "
-                    "the Ascend C that ptoas makes of them",
-                    device),
-        kFailed);
+  if (set.empty()) {
+    return complain(options, "no pattern is left: --list without --key says what there is", kUsage);
   }
-  const auto machine = machine_of(options, *hidden);
-  if (!machine) {
+  Bench bench(options);
+  if (!bench.open(options.device)) {
     return kFailed;
   }
-  MeasureOptions measure;
-  measure.runs = options.runs == 0 ? kDefaultPatternRuns : options.runs;
-  measure.noise = options.noise;
-  Profile profile;
-  profile.device = emulated_device(*hidden, *machine, options.noise);
-  profile.tool = "ptoprof " PTO_VERSION;
-  profile.date = options.date;
-  measure_microbenches(assemble_microbenches(std::move(set)), *machine, measure, profile);
-  const size_t first_round = profile.kernels.size();
-  if (set_options.follow_up == nullptr) {
-    set_options.follow_up = &profile;
-    auto second = assemble_microbenches(make_microbenches(base, set_options));
-    measure_microbenches(second, *machine, measure, profile);
+  std::vector<std::string> failures;
+  Profile first_round;
+  try {
+    bench.measure(std::move(set));
+    first_round = bench.profile();
+    if (set_options.follow_up == nullptr) {
+      set_options.follow_up = &first_round;
+      bench.measure(make_microbenches(base, set_options));
+    }
+  } catch (const DeviceError& error) { // what is measured so far is written all the same
+    failures.emplace_back(error.what());
   }
+  const std::vector<std::string>& notes = bench.profile().notes;
+  failures.insert(failures.end(), notes.begin(), notes.end());
+  const int status = failures.empty() ? kGood : complain(options, failures, kFailed);
   if (options.is_json) {
-    fmt::print("{}", to_json_text(profile));
+    fmt::print("{}", to_json_text(bench.profile()));
   } else if (!options.is_quiet) {
-    fmt::print("{}: {} kernels measured, {} of them to look closer at joined pairs\n",
-               profile.device_label(),
-               profile.kernels.size(),
-               profile.kernels.size() - first_round);
+    const size_t rejected = print_rejected(bench.profile());
+    const size_t kernels = bench.profile().kernels.size();
+    fmt::print("{}: {} kernels measured, {} of them to look closer at joined pairs, {} runs "
+               "rejected\n",
+               bench.profile().device_label(),
+               kernels,
+               kernels - std::min(kernels, first_round.kernels.size()),
+               rejected);
   }
   if (options.output.empty()) {
-    return kGood;
+    return status;
   }
-  return write_text(options, options.output, to_json_text(profile)) ? kGood : kFailed;
+  return write_text(options, options.output, to_json_text(bench.profile())) ? status : kFailed;
 }
 
 } // namespace
@@ -142,6 +216,7 @@ int microbench_command(const ToolOptions& options) {
   MicrobenchOptions set_options;
   set_options.roles = options.roles;
   set_options.types_per_entry = options.types_per_entry;
+  set_options.keys = options.keys;
   std::optional<Profile> first_round;
   if (!options.follow_up.empty()) {
     isa::ProfileIssues issues;
@@ -156,12 +231,12 @@ int microbench_command(const ToolOptions& options) {
     return list_set(options, set);
   }
   if (!options.device.empty()) {
-    return measure_set(std::move(set), set_options, *base, options.device, options);
+    return measure_set(std::move(set), set_options, *base, options);
   }
   if (options.output.empty()) {
     return complain(
         options,
-        "name a device to measure on (--device emulated:PROFILE) or a folder for the PTO "
+        "name a device to measure on (--device npu or emulated:PROFILE) or a folder for the PTO "
         "texts (-o FOLDER); --list says what there is",
         kUsage);
   }

@@ -215,6 +215,7 @@ private:
     app.add_option("--base", options_.base, "Machine whose limits and keys count")
         ->type_name("PROFILE");
     add_list(app, "--role", options_.roles, "Only these roles", "ROLE");
+    add_list(app, "--key", options_.keys, "Only patterns of this insn, as FMA or LOAD.l1", "KEY");
     app.add_option("--types", types_per_entry_, "Types of each latency entry (default all)")
         ->type_name("N");
     app.add_option("--follow-up", options_.follow_up, "Second round for the pairs of this profile")

@@ -51,6 +51,7 @@ struct ToolOptions {
   bool is_quiet = false;
   bool is_list = false;
   std::vector<std::string> roles;
+  std::vector<std::string> keys;
   uint32_t types_per_entry = 0;
   std::string follow_up;
   isa::ColorMode color = isa::ColorMode::kAuto;

@@ -78,6 +78,53 @@ TEST_CASE("memory, atomics, barriers and copies follow their formulas") {
         slope_of(slopes, "atomic", "one address", 1)->value + 20);
 }
 
+TEST_CASE("calls and returns are told apart, and a wait for what is done costs its issue") {
+  isa::MachineProfile machine = sim::shipped_profile("reference");
+  for (const auto& [key, cycles] : {std::pair("CALL", 5U), std::pair("RET", 9U)}) {
+    isa::LatencyEntry entry = *machine.latency.find(key);
+    entry.latency_cycles = cycles;
+    machine.latency.put(entry);
+  }
+  MicrobenchOptions options{{"latency", "copy"}, 1, nullptr};
+  options.keys = {"RET", "WAIT"};
+  const Profile profile = measure(machine, options);
+  std::vector<std::string> problems;
+  const auto slopes = detail::micro_slopes(profile, problems);
+  const auto latencies = detail::chain_latencies(slopes, problems);
+  CHECK(problems.empty());
+  REQUIRE(latencies.size() == 2); // RET, and CALL, which it needs; NOP is no latency
+  CHECK(latencies.at("CALL").cycles == doctest::Approx(5));
+  CHECK(latencies.at("RET").cycles == doctest::Approx(9));
+  CHECK(latencies.at("RET").definition == "issue to issue of the target");
+  const detail::Slope* wait = detail::find_slope(slopes, "copy", "WAIT", "", "done");
+  REQUIRE(wait != nullptr);
+  CHECK(wait->value == doctest::Approx(1));
+  CHECK(detail::spacer_cycles(slopes) == 1);
+}
+
+TEST_CASE("a chain whose nops take long is read without them") {
+  // 7 cycles a link; the nops, of 15, came on top of it or hid it.
+  for (const double spaced : {22.0, 16.0}) {
+    Profile profile;
+    for (const double n : {8.0, 16.0, 48.0}) {
+      for (const auto& [first, variant, slope] : {std::tuple("FMA.f32", "spaced", spaced),
+                                                  std::tuple("FMA.f32", "tight", 7.0),
+                                                  std::tuple("NOP", "spacer", 15.0)}) {
+        KernelProfile kernel;
+        kernel.micro = {"latency", first, "", variant, n, 0};
+        kernel.cycles = 100 + slope * n;
+        profile.kernels.push_back(kernel);
+      }
+    }
+    std::vector<std::string> problems;
+    const auto slopes = detail::micro_slopes(profile, problems);
+    const auto latencies = detail::chain_latencies(slopes, problems);
+    CHECK(problems.empty());
+    CHECK(latencies.at("FMA.f32").cycles == doctest::Approx(7));
+    CHECK(latencies.count("NOP") == 0);
+  }
+}
+
 TEST_CASE("pairs: none is found where none is, and a planted one is") {
   isa::MachineProfile machine = sim::shipped_profile("reference");
   const MicrobenchOptions options{{"latency", "pair"}, 2, nullptr};
