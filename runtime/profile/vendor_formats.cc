@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <filesystem>
 
 namespace pto::rt::detail {
 namespace {
@@ -309,6 +310,8 @@ std::string Importer::read_trace(const VendorFile& file) {
     complain(file.name, 0, "expected an object with a list traceEvents");
     return {};
   }
+  const std::string folder = std::filesystem::path(file.name).parent_path().filename().string();
+  const bool is_of_core = folder.starts_with("core");
   size_t count = 0;
   double begin = 0;
   double end = 0;
@@ -329,7 +332,7 @@ std::string Importer::read_trace(const VendorFile& file) {
     if (name == "SET_FLAG" || name == "WAIT_FLAG" || name.starts_with("Warp_")) {
       continue;
     }
-    Sum& sum = facts.trace_insns[pto_key_of(name)];
+    Sum& sum = (is_of_core ? facts.trace_insns : facts.summary_insns)[pto_key_of(name)];
     ++sum.count;
     sum.cycles += *dur;
   }

@@ -39,8 +39,11 @@ struct Facts {
   double core_cycles = 0; // of the longest core
   double trace_us = 0;    // span of a trace
   std::array<double, isa::kUnitCount> busy{};
-  std::map<std::string, Sum> insns;       // instr_exe
-  std::map<std::string, Sum> trace_insns; // us instead of cycles, until the clock is known
+  std::map<std::string, Sum> insns; // instr_exe
+  // Of traces: us instead of cycles, until the clock is known. The simulator writes a trace a core
+  // and one of all cores together; the latter counts where there is no other.
+  std::map<std::string, Sum> trace_insns;
+  std::map<std::string, Sum> summary_insns;
   std::map<std::string, Sum> log_insns;
   std::map<std::string, Sum> lines;
   std::map<std::string, CounterMeasurement> counters;

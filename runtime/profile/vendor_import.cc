@@ -141,8 +141,8 @@ VendorImport finish(Facts& facts, std::string_view source) {
   } else if (!facts.log_insns.empty()) {
     add_insns(facts.log_insns, 1, kernel);
   } else if (clock > 0) {
-    add_insns(facts.trace_insns, clock, kernel);
-  } else if (!facts.trace_insns.empty()) {
+    add_insns(facts.trace_insns.empty() ? facts.summary_insns : facts.trace_insns, clock, kernel);
+  } else if (!facts.trace_insns.empty() || !facts.summary_insns.empty()) {
     facts.warnings.emplace_back("the trace's times could not be turned into cycles: no file tells "
                                 "the clock (OpBasicInfo.csv or op_basic_info.txt)");
   }

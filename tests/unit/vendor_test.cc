@@ -131,6 +131,20 @@ TEST_CASE("traces need a clock to become cycles; the span is cycles over clock")
   CHECK(unknown.warnings[0].find("no file tells the clock") != std::string::npos);
 }
 
+TEST_CASE("an insn in the trace of its core and in that of all cores counts once") {
+  const std::string text = R"({"schemaVersion":1,"displayTimeUnit":"ns","profilingType":"op",
+    "traceEvents":[{"name":"SIMT_STG_B32","ph":"X","ts":1.0,"dur":0.02,"pid":1,"tid":2}]})";
+  const VendorFile of_core{"simulator/core0.veccore0/trace.json", text};
+  const VendorFile of_all{"simulator/trace.json", text};
+  for (const auto& files : {std::vector<VendorFile>{kBasicInfo, of_core, of_all},
+                            std::vector<VendorFile>{kBasicInfo, of_all}}) {
+    const KernelProfile kernel = import_good(files).profile.kernels[0];
+    REQUIRE(insn_of(kernel, "STORE.hbm.b32"));
+    CHECK(insn_of(kernel, "STORE.hbm.b32")->count == 1);
+    CHECK(insn_of(kernel, "STORE.hbm.b32")->cycles == doctest::Approx(0.02 * 1650));
+  }
+}
+
 TEST_CASE("logs of the simulator: from pop to completion, by id") {
   const std::string line =
       "(PC: 0x11bbe03c) SCALAR   : (Binary: 0x083dd2b8) (ID: 000123) ADD_IMM  dtype:S64, XD:X30\n";
