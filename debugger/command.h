@@ -4,6 +4,8 @@
 
 #include "debugger/debugger.h"
 
+#include <initializer_list>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -95,6 +97,10 @@ read_count(Debugger& debugger, std::string_view text, std::string_view what);
 /// The same from an expression; `otherwise` for an empty text.
 std::optional<uint64_t>
 read_amount(Debugger& debugger, std::string_view text, uint64_t otherwise, std::string_view what);
+/// The name of a file at the front of `text`, which is cut off: in quotes, or up to the first of
+/// `ends` that a space follows, or a word. Nothing, with a message, where a quote is not closed.
+std::optional<std::string>
+next_path(Debugger& debugger, std::string_view& text, std::initializer_list<std::string_view> ends);
 /// "3", "1-4", "1,3 5"; every one must name something that `exists`.
 std::optional<std::vector<int>>
 read_ids(Debugger& debugger, std::string_view text, std::string_view what);

@@ -273,10 +273,17 @@ FoundCommand find_command(std::string_view line, std::string& error) {
 
 std::optional<uint64_t>
 read_count(Debugger& debugger, std::string_view text, std::string_view what) {
+  text = trim(text);
+  if (text.empty()) {
+    debugger.fail("{}: a number is missing", what);
+    return std::nullopt;
+  }
   std::string error;
-  const std::optional<uint64_t> value = sim::parse_count(trim(text), error);
+  const std::optional<uint64_t> value = sim::parse_count(text, error);
   if (!value) {
-    debugger.fail("{}: '{}' is no number from 0", what, trim(text));
+    const bool is_number = text.find_first_not_of("0123456789_") == std::string_view::npos;
+    debugger.fail(
+        "{}: {}", what, is_number ? error : fmt::format("'{}' is no number from 0", text));
   }
   return value;
 }
@@ -294,12 +301,49 @@ read_amount(Debugger& debugger, std::string_view text, uint64_t otherwise, std::
   if (!debugger.evaluate(text, value)) {
     return std::nullopt;
   }
-  const int64_t amount = value.value.as_integer();
-  if (amount < 0) {
-    debugger.fail("{}: {} is below 0", what, amount);
+  std::string error;
+  const std::optional<uint64_t> amount =
+      value.is_array ? std::nullopt : bits_for(value.value, isa::Type::kU64, error);
+  if (!amount && !value.is_array && value.value.is_float()) {
+    debugger.fail("{}: {} is no whole number from 0", what, to_string(value.value));
+  } else if (!amount) {
+    debugger.fail(
+        "{}: {}", what, value.is_array ? fmt::format("'{}' are several numbers", text) : error);
+  } else if (value.value.type != isa::Type::kU64 && value.value.type != isa::Type::kB64 &&
+             value.value.as_integer() < 0) {
+    debugger.fail("{}: {} is below 0", what, value.value.as_integer());
     return std::nullopt;
   }
-  return static_cast<uint64_t>(amount);
+  return amount;
+}
+
+std::optional<std::string> next_path(Debugger& debugger,
+                                     std::string_view& text,
+                                     std::initializer_list<std::string_view> ends) {
+  text = trim(text);
+  if (!text.empty() && (text[0] == '"' || text[0] == '\'')) {
+    const size_t close = text.find(text[0], 1);
+    if (close == std::string_view::npos) {
+      debugger.fail("the closing {} of the file's name is missing", text[0]);
+      return std::nullopt;
+    }
+    std::string path(text.substr(1, close - 1));
+    text = trim(text.substr(close + 1));
+    return path;
+  }
+  size_t end = std::string_view::npos; // the first ending that a space follows
+  for (const std::string_view ending : ends) {
+    const size_t at = text.find(std::string(ending) + " ");
+    if (at != std::string_view::npos) {
+      end = std::min(end, at + ending.size());
+    }
+  }
+  if (end == std::string_view::npos) {
+    return std::string(next_word(text));
+  }
+  std::string path(text.substr(0, end));
+  text = trim(text.substr(end));
+  return path;
 }
 
 std::optional<std::vector<int>>

@@ -449,10 +449,11 @@ bool bytes_to_save(Debugger& debugger,
 }
 
 bool save(Debugger& debugger, std::string_view arguments) {
-  const std::string path(next_word(arguments));
-  if (debugger.need_session() == nullptr) {
+  const std::optional<std::string> named = next_path(debugger, arguments, {".npy", ".bin"});
+  if (!named || debugger.need_session() == nullptr) {
     return false;
   }
+  const std::string& path = *named;
   if (trim(arguments).empty() || !(path.ends_with(".npy") || path.ends_with(".bin"))) {
     return debugger.fail(
         "expected a file (.npy or .bin) and what to write, such as 'save o.npy o'");
@@ -542,6 +543,7 @@ constexpr Command kRows[] = {
      .group = CommandGroup::kLook,
      .usage = "save FILE EXPRESSION",
      .summary = "Writes an array or elements to a .npy or .bin file, as they are now.",
+     .help = "The file's name ends with .npy or .bin, and may have spaces or stand in quotes.\n",
      .example = "save o.npy o",
      .completes = Completes::kExpression,
      .run = save},

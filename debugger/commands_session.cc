@@ -119,25 +119,8 @@ bool assign(Debugger& debugger, std::string_view left, std::string_view right) {
   if (!debugger.evaluate(left, place) || !debugger.evaluate(right, value)) {
     return false;
   }
-  if (place.is_array) {
-    // One value to every element.
-    const unsigned size = std::max(1u, isa::size_bytes(place.place.type));
-    for (size_t i = 0; i < place.array.size(); ++i) {
-      Place one = place.place;
-      if (one.kind == Place::Kind::kRegister) {
-        one.first_lane += static_cast<uint32_t>(i);
-      } else {
-        one.address += i * size;
-      }
-      std::string error;
-      if (!debugger.session()->assign(one, value.value, error)) {
-        return debugger.fail_text(error);
-      }
-    }
-    return true;
-  }
   std::string error;
-  return debugger.session()->assign(place.place, value.value, error) || debugger.fail_text(error);
+  return debugger.session()->assign_all(place, value, error) || debugger.fail_text(error);
 }
 
 /// Position of an '=' that assigns: no comparison, outside brackets.
@@ -269,8 +252,8 @@ constexpr Command kRows[] = {
      .summary = "Changes a setting, a register or memory.",
      .help =
          "Settings of the launch (arg, grid, block-size, profile, checks, mode) count from the\n"
-         "next run. 'set $r0@* = 0' and 'set a[0]@8 = 1.5' write every lane and element. A write\n"
-         "in the past replaces the former future.\n",
+         "next run. 'set $r0@* = 0' and 'set a[0]@8 = 1.5' write every lane and element. What the\n"
+         "place cannot hold is refused. A write in the past replaces the former future.\n",
      .example = "set $r0 = 1",
      .completes = Completes::kSetting,
      .run = set},

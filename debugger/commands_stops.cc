@@ -9,15 +9,17 @@ namespace pto::dbg {
 
 namespace {
 
-/// Cuts " if CONDITION" off a text.
-std::string_view cut_condition(std::string_view& text) {
-  size_t at = text.starts_with("if ") ? 0 : text.find(" if ");
-  if (at == std::string_view::npos) {
-    return {};
+/// Cuts " if CONDITION" off a text into `condition`. False if nothing follows the word.
+bool cut_condition(Debugger& debugger, std::string_view& text, std::string_view& condition) {
+  if (text == "if" || text.ends_with(" if")) {
+    return debugger.fail("a condition is missing after 'if'; expected such as 'if $lane == 3'");
   }
-  const std::string_view condition = trim(text.substr(at + (at == 0 ? 3 : 4)));
-  text = trim(text.substr(0, at));
-  return condition;
+  const size_t at = text.starts_with("if ") ? 0 : text.find(" if ");
+  if (at != std::string_view::npos) {
+    condition = trim(text.substr(at + (at == 0 ? 3 : 4)));
+    text = trim(text.substr(0, at));
+  }
+  return true;
 }
 
 bool add_break(Debugger& debugger, std::string_view arguments, bool is_temporary) {
@@ -26,7 +28,10 @@ bool add_break(Debugger& debugger, std::string_view arguments, bool is_temporary
     return false;
   }
   std::string_view location = trim(arguments);
-  const std::string_view condition = cut_condition(location);
+  std::string_view condition;
+  if (!cut_condition(debugger, location, condition)) {
+    return false;
+  }
   std::string error;
   const auto pcs = find_location(*program, location, debugger.here(), error);
   if (!pcs) {
@@ -65,7 +70,10 @@ bool add_watch(Debugger& debugger, std::string_view arguments, WatchAccess acces
     return false;
   }
   std::string_view text = trim(arguments);
-  const std::string_view condition = cut_condition(text);
+  std::string_view condition;
+  if (!cut_condition(debugger, text, condition)) {
+    return false;
+  }
   if (text.empty()) {
     return debugger.fail("expected what to watch, such as $r1, a[3], buf[0]@16 or l1:64");
   }

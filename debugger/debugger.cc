@@ -250,6 +250,10 @@ void Debugger::kill() {
 
 CommandResult Debugger::execute(std::string_view line) {
   result_ = {};
+  if (const size_t nul = line.find('\0'); nul != std::string_view::npos) {
+    (void)fail("the command has a NUL character, at column {}; commands are text", nul + 1);
+    return std::move(result_);
+  }
   line = trim(line);
   if (!commands_for_.empty()) {
     (void)collect(line);
@@ -319,6 +323,9 @@ bool Debugger::run_script(const std::string& path) {
     return fail_text(error);
   }
   std::string text(reinterpret_cast<const char*>(bytes->data()), bytes->size());
+  if (text.find('\0') != std::string::npos) {
+    return fail("{}: there are NUL characters in it, so it is no file of commands", path);
+  }
   uint64_t number = 0;
   std::string_view rest = text;
   while (!rest.empty() && !result_.is_quit) {

@@ -21,6 +21,9 @@
 
 namespace pto::dbg {
 
+/// For going back, in megabytes: more than any host has.
+inline constexpr uint64_t kMostHistoryMb = uint64_t{1} << 20;
+
 struct DebuggerSettings {
   uint64_t lanes_shown = 2; // of a step, for each group
   uint64_t elements = 200;  // of an array that is printed

@@ -45,6 +45,8 @@ struct RegisterRef {
 std::string to_string(RegisterRef reg);
 /// From "r3", "d1", "p0", "t2"; nothing for anything else, numbers out of range included.
 std::optional<RegisterRef> find_register(std::string_view name);
+/// False, with a sentence in `error`, for r and d registers that no insn of the program names.
+[[nodiscard]] bool has_register(const sim::Program& program, RegisterRef reg, std::string& error);
 /// Raw bits in one lane, counted in the block; a predicate is 0 or 1, a tile its byte offset.
 [[nodiscard]] uint64_t register_bits(const sim::BlockRun& block, RegisterRef reg, uint32_t lane);
 /// What a table of registers shows: r and d as far as the kernel uses them, then every p.
@@ -69,6 +71,11 @@ struct Value {
   [[nodiscard]] int64_t as_integer() const;
   [[nodiscard]] bool is_true() const;
 };
+/// The bits that a place of the type takes for a value; nothing, with a sentence in `error`, if it
+/// cannot hold it: a fraction in an integer, a number out of range. Integers may be written with or
+/// without sign; a float in 32 bits without a type of their own is f32.
+[[nodiscard]] std::optional<uint64_t>
+bits_for(const Value& value, isa::Type type, std::string& error);
 /// Shortest text that reads back; floats that are whole numbers as "2".
 std::string to_string(const Value& value);
 

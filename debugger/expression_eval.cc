@@ -242,17 +242,28 @@ private:
     out.place.kind = Place::Kind::kMemory;
     out.place.space = node.space;
     out.place.type = pointee_of(inner);
-    out.place.address = static_cast<uint64_t>(inner.value.as_integer());
+    int64_t at = 0;
+    if (!whole(inner, "an address", at)) {
+      return false;
+    }
+    out.place.address = static_cast<uint64_t>(at);
     return load(out);
+  }
+
+  /// A float is cut nowhere: an index of 1.5 is a mistake.
+  bool whole(const Evaluated& from, std::string_view what, int64_t& to) {
+    to = from.value.as_integer();
+    return (!from.value.is_float() || from.value.as_real() == static_cast<double>(to)) ||
+           fail(fmt::format("{} is {}; expected a whole number", what, to_string(from.value)));
   }
 
   bool element(const Node& node, Evaluated& out) {
     Evaluated base;
     Evaluated index;
-    if (!eval(node.left, base) || !eval(node.right, index)) {
+    int64_t i = 0;
+    if (!eval(node.left, base) || !eval(node.right, index) || !whole(index, "an index", i)) {
       return false;
     }
-    const int64_t i = index.value.as_integer();
     if (base.is_lanes) {
       if (i < 0 || static_cast<uint64_t>(i) >= base.array.size()) {
         return fail(fmt::format("there is no element {}: there are {}", i, base.array.size()));
@@ -359,14 +370,15 @@ private:
   bool count(const Node& node, Evaluated& out) {
     Evaluated first;
     Evaluated number;
-    if (!eval(node.left, first) || !eval(node.right, number)) {
+    int64_t n = 0;
+    if (!eval(node.left, first) || !eval(node.right, number) ||
+        !whole(number, "the number of elements", n)) {
       return false;
     }
     if (first.place.kind != Place::Kind::kMemory) {
       return fail("'@' with a number needs memory on its left: a[0]@8, l1:0@16; lanes of a "
                   "register are $r0@*, $r0@0-7");
     }
-    const int64_t n = number.value.as_integer();
     if (n < 0) {
       return fail(fmt::format("{} elements are none; expected 0 or more", n));
     }

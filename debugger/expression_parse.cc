@@ -391,7 +391,9 @@ private:
       std::string reason;
       const std::optional<uint64_t> value = sim::parse_count(digits, reason);
       if (!value) {
-        return fail(fmt::format("'{}' is no number", digits));
+        const bool is_number = digits.find_first_not_of("0123456789_") == std::string::npos;
+        return fail(is_number ? fmt::format("{} has more than 64 bits", digits)
+                              : fmt::format("'{}' is no number", digits));
       }
       node.constant = {*value > static_cast<uint64_t>(INT64_MAX) ? isa::Type::kU64
                                                                  : isa::Type::kS64,
@@ -403,13 +405,24 @@ private:
     return add(node);
   }
 
+  /// Of a register whose name of `length` characters has just been read.
+  int register_node(RegisterRef reg, size_t length) {
+    std::string reason;
+    if (!has_register(program_, reg, reason)) {
+      at_ -= length;
+      return fail(reason);
+    }
+    Node node;
+    node.kind = NodeKind::kRegister;
+    node.reg = reg;
+    return add(node);
+  }
+
   int dollar() {
     const std::string_view name = word();
     Node node;
     if (const auto reg = find_register(name)) {
-      node.kind = NodeKind::kRegister;
-      node.reg = *reg;
-      return add(node);
+      return register_node(*reg, name.size());
     }
     for (size_t i = 0; i < std::size(kVariableNames); ++i) {
       if (kVariableNames[i] == name) {
@@ -500,9 +513,7 @@ private:
       }
     }
     if (const auto reg = find_register(found)) { // r3 for $r3, where nothing else has the name
-      node.kind = NodeKind::kRegister;
-      node.reg = *reg;
-      return add(node);
+      return register_node(*reg, found.size());
     }
     std::vector<std::string_view> names;
     for (const isa::Param& param : kernel.params) {

@@ -87,8 +87,13 @@ std::optional<std::vector<uint32_t>> find_location(const Program& program,
       error = fmt::format("'{}' is no line; expected +LINES or -LINES within the file", text);
       return std::nullopt;
     }
-    return line_location(
-        program, loc.file, text[0] == '+' ? loc.line + *count : loc.line - *count, error);
+    const uint64_t line = text[0] == '+' ? loc.line + *count : loc.line - *count;
+    if (*count != 0 && text[0] == '-' && line_with_insn(program, loc.file, line) >= loc.line) {
+      error = fmt::format(
+          "no insn comes from lines {} to {}, which is before the current one", line, loc.line - 1);
+      return std::nullopt;
+    }
+    return line_location(program, loc.file, line, error);
   }
   if (text[0] == '*') {
     std::string reason;
@@ -135,8 +140,9 @@ std::optional<std::vector<uint32_t>> find_location(const Program& program,
     const std::optional<uint32_t> file = colon == std::string_view::npos
                                              ? std::optional<uint32_t>(main_file(program))
                                              : find_file(program, text.substr(0, colon));
-    if (!line) {
-      error = reason;
+    if (!line || *line == 0) {
+      error = line ? std::string("there is no line 0: lines count from 1; *0 is the first insn")
+                   : reason;
       return std::nullopt;
     }
     if (!file) {

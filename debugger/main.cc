@@ -117,9 +117,8 @@ void complete(const CLI::App& app, Options& options) {
     throw CLI::ValidationError("--checks", error);
   }
   options.target.checks = *checks;
-  constexpr uint64_t kMostMb = uint64_t{1} << 20;
-  if (options.history_mb > kMostMb) {
-    throw CLI::ValidationError("--history", fmt::format("at most {} MB", kMostMb));
+  if (options.history_mb > dbg::kMostHistoryMb) {
+    throw CLI::ValidationError("--history", fmt::format("at most {} MB", dbg::kMostHistoryMb));
   }
   order_steps(app, options);
   const char* home = std::getenv("HOME");

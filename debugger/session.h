@@ -246,6 +246,8 @@ public:
   [[nodiscard]] std::optional<Evaluated> evaluate(std::string_view text, std::string& error) const;
   /// Writes a value where an expression pointed, converted to the place's type.
   [[nodiscard]] bool assign(const Place& place, const Value& value, std::string& error);
+  /// To every element of a place: one value, or as many. All or nothing as far as values go.
+  [[nodiscard]] bool assign_all(const Evaluated& to, const Evaluated& from, std::string& error);
 
   // ------------------------------------------------ stop points
   [[nodiscard]] StopTable& stops();

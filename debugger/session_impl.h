@@ -109,6 +109,7 @@ struct Session::Impl final : sim::IssueGate, sim::Observer {
   void refresh_watches();
   void check_findings();
   void catch_event(CatchKind kind, const Focus* where);
+  void note_fault(const sim::Fault& fault);
   void fire(StopPoint& point, StopReason reason, const Focus* where);
   void start_checks(sim::CheckSet set);
   void add_check(CatchKind kind);

@@ -71,6 +71,7 @@ void Session::Impl::run() {
     if (engine->fault()) {
       event.reason = engine->fault()->kind == sim::FaultKind::kDeadlock ? StopReason::kDeadlock
                                                                         : StopReason::kFault;
+      note_fault(*engine->fault());
       return;
     }
     if (has_arrived) {

@@ -88,6 +88,9 @@ std::optional<std::vector<uint64_t>> Session::read_register(RegisterRef reg,
     error = no_block(*this, block_index);
     return std::nullopt;
   }
+  if (!has_register(*impl_->program, reg, error)) {
+    return std::nullopt;
+  }
   const uint32_t lanes = run->image().padded_lanes;
   if (first_lane > lanes || count > lanes - first_lane) {
     error = fmt::format("lanes {}..{} are not there: the block has {}",
@@ -113,6 +116,9 @@ bool Session::write_register(
   if (is_over()) {
     error = "the kernel has stopped for good, so a register can change nothing any more; go back "
             "first";
+    return false;
+  }
+  if (!has_register(*impl_->program, reg, error)) {
     return false;
   }
   if (lane >= run->image().lanes) {
@@ -306,25 +312,54 @@ std::vector<CacheLine> Session::cache_lines(uint32_t core) const {
 
 // ---------------------------------------------------------------- assignment
 
+bool Session::assign_all(const Evaluated& to, const Evaluated& from, std::string& error) {
+  const size_t count = to.is_array ? to.array.size() : 1;
+  const size_t given = from.is_array ? from.array.size() : 1;
+  if (to.place.kind == Place::Kind::kNone) {
+    return assign(to.place, from.value, error);
+  }
+  if (to.is_truncated) {
+    error = fmt::format("an assignment writes up to {} elements; write them in parts",
+                        Evaluated::kMaxElements);
+    return false;
+  }
+  if (from.is_array && given != count) {
+    error =
+        fmt::format("there are {} values for {} places; expected one, or one for each",
+                    from.is_truncated ? fmt::format("over {}", given) : fmt::format("{}", given),
+                    count);
+    return false;
+  }
+  for (size_t i = 0; i < given; ++i) { // all or nothing
+    if (!bits_for(from.is_array ? from.array[i] : from.value, to.place.type, error)) {
+      return false;
+    }
+  }
+  const unsigned size = std::max(1u, isa::size_bytes(to.place.type));
+  for (size_t i = 0; i < count; ++i) {
+    Place one = to.place;
+    if (one.kind == Place::Kind::kRegister) {
+      one.first_lane += static_cast<uint32_t>(i);
+    } else {
+      one.address += i * size;
+    }
+    if (!assign(one, from.is_array ? from.array[i] : from.value, error)) {
+      return false;
+    }
+  }
+  return true;
+}
+
 bool Session::assign(const Place& place, const Value& value, std::string& error) {
   if (place.kind == Place::Kind::kNone) {
     error = "only a register or memory can be assigned to";
     return false;
   }
-  const std::optional<sim::ElementType> element = sim::element_type(place.type);
-  uint64_t bits = static_cast<uint64_t>(value.as_integer());
-  const bool is_float_place = element && element->is_float();
-  if (is_float_place) {
-    bits = 0;
-    sim::store_real(*element, value.as_real(), reinterpret_cast<std::byte*>(&bits));
-  } else if (place.type == isa::Type::kPred) {
-    bits = value.is_true() ? 1 : 0;
-  } else if (value.is_float() && element && element->element_class == sim::ElementClass::kBits) {
-    // A register without a type of its own takes a float as f32 bits.
-    bits = 0;
-    const sim::ElementType f32{sim::ElementClass::kFloat, 4};
-    sim::store_real(f32, value.as_real(), reinterpret_cast<std::byte*>(&bits));
+  const std::optional<uint64_t> held = bits_for(value, place.type, error);
+  if (!held) {
+    return false;
   }
+  uint64_t bits = *held;
   if (place.kind == Place::Kind::kRegister) {
     const unsigned width = isa::bits(place.type);
     if (place.reg.file != RegisterFile::kReg64 && width < 32 && width > 1 &&

@@ -481,6 +481,20 @@ void Session::Impl::catch_event(CatchKind kind, const Focus* where) {
   }
 }
 
+/// The run ends here, whether or not somebody catches it: catchpoints are counted and named.
+void Session::Impl::note_fault(const sim::Fault& fault) {
+  for (StopPoint& point : stops.all()) {
+    const bool is_caught =
+        point.kind == StopKind::kCatch && point.is_enabled &&
+        (point.event == CatchKind::kFault ||
+         (point.event == CatchKind::kTrap && fault.kind == sim::FaultKind::kTrap));
+    if (is_caught && !is_scanning) {
+      ++point.hits;
+      event.ids.push_back(point.id);
+    }
+  }
+}
+
 void Session::Impl::check_findings() {
   if (!checks) {
     return;

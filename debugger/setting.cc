@@ -33,13 +33,12 @@ template <uint64_t DebuggerSettings::*kMember> std::string show_number(Debugger&
 }
 
 bool set_history(Debugger& debugger, std::string_view value) {
-  constexpr uint64_t kMost = uint64_t{1} << 20;
   const auto number = read_count(debugger, value, "megabytes");
   if (!number) {
     return false;
   }
-  if (*number > kMost) {
-    return debugger.fail("{} MB are too many; expected at most {}", *number, kMost);
+  if (*number > kMostHistoryMb) {
+    return debugger.fail("{} MB are too many; expected at most {}", *number, kMostHistoryMb);
   }
   debugger.settings().history_mb = *number;
   if (debugger.session() != nullptr) {

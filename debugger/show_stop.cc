@@ -85,9 +85,12 @@ std::string headline(const Session& session, const StopEvent& stop) {
   case StopReason::kCatchpoint:
     return ids_text(session, stop, "Catchpoint");
   case StopReason::kFault:
-    return "The kernel faulted";
+    return stop.ids.empty() ? std::string("The kernel faulted")
+                            : ids_text(session, stop, "Catchpoint") + ": the kernel faulted";
   case StopReason::kDeadlock:
-    return "The kernel can never go on";
+    return stop.ids.empty()
+               ? std::string("The kernel can never go on")
+               : ids_text(session, stop, "Catchpoint") + ": the kernel can never go on";
   case StopReason::kFinished: {
     const std::optional<sim::TimedResult> timed = session.timed_result();
     return timed ? fmt::format("The kernel has finished: {} blocks, {} cycles, {} warp insns",

@@ -73,6 +73,73 @@ std::string to_string(const Value& value) {
   return sim::format_element(*element, reinterpret_cast<const std::byte*>(&value.bits));
 }
 
+namespace {
+
+std::optional<uint64_t> float_bits(const Value& value,
+                                   sim::ElementType element,
+                                   std::string_view name,
+                                   std::string& error) {
+  uint64_t bits = 0;
+  auto* const bytes = reinterpret_cast<std::byte*>(&bits);
+  sim::store_real(element, value.as_real(), bytes);
+  if (std::isfinite(value.as_real()) && !std::isfinite(sim::load_real(element, bytes))) {
+    error = fmt::format("{} is more than {} can hold", to_string(value), name);
+    return std::nullopt;
+  }
+  return bits;
+}
+
+} // namespace
+
+std::optional<uint64_t> bits_for(const Value& value, isa::Type type, std::string& error) {
+  const std::optional<sim::ElementType> element = sim::element_type(type);
+  if (element && element->is_float()) {
+    return float_bits(value, *element, isa::name(type), error);
+  }
+  const unsigned width = isa::bits(type);
+  if (value.is_float() && width == 32 && element &&
+      element->element_class == sim::ElementClass::kBits) {
+    return float_bits(value, {sim::ElementClass::kFloat, 4}, "f32", error);
+  }
+  if (type == isa::Type::kPred && (value.as_real() != 0 && value.as_real() != 1)) {
+    error = fmt::format("a predicate holds 0 or 1, not {}", to_string(value));
+    return std::nullopt;
+  }
+  if (value.is_float()) {
+    const double real = value.as_real();
+    const double limit = std::ldexp(1.0, static_cast<int>(width));
+    const bool is_whole = std::isfinite(real) && std::trunc(real) == real;
+    if (!is_whole || real >= limit || real < -limit / 2) {
+      error =
+          fmt::format("{} is no {}, which holds whole numbers of {} bits; ({}) before it cuts it",
+                      to_string(value),
+                      isa::name(type),
+                      width,
+                      isa::name(type));
+      return std::nullopt;
+    }
+    const uint64_t bits =
+        real < 0 ? uint64_t{0} - static_cast<uint64_t>(-real) : static_cast<uint64_t>(real);
+    return width < 64 ? bits & ((uint64_t{1} << width) - 1) : bits;
+  }
+  const int64_t number = value.as_integer();
+  const bool is_unsigned64 = value.type == isa::Type::kU64 || value.type == isa::Type::kB64;
+  if (width >= 64) {
+    return static_cast<uint64_t>(number);
+  }
+  const int64_t low = width <= 1 ? 0 : -(int64_t{1} << (width - 1));
+  const int64_t high = (int64_t{1} << std::max(1u, width)) - 1;
+  if ((is_unsigned64 && number < 0) || number < low || number > high) {
+    error = fmt::format("{} does not fit the {} bits of {}",
+                        is_unsigned64 ? fmt::format("{}", static_cast<uint64_t>(number))
+                                      : fmt::format("{}", number),
+                        std::max(1u, width),
+                        isa::name(type));
+    return std::nullopt;
+  }
+  return static_cast<uint64_t>(number) & ((uint64_t{1} << std::max(1u, width)) - 1);
+}
+
 Value convert(const Value& value, isa::Type type) {
   Value result;
   result.type = type;
@@ -104,6 +171,25 @@ uint64_t register_bits(const sim::BlockRun& block, RegisterRef reg, uint32_t lan
     break;
   }
   return block.tiles()[reg.index].offset;
+}
+
+bool has_register(const sim::Program& program, RegisterRef reg, std::string& error) {
+  const bool is_reg64 = reg.file == RegisterFile::kReg64;
+  if (!is_reg64 && reg.file != RegisterFile::kReg32) {
+    return true;
+  }
+  const uint32_t limit = is_reg64 ? program.reg64_limit() : program.reg32_limit();
+  if (reg.index < limit) {
+    return true;
+  }
+  const char letter = is_reg64 ? 'd' : 'r';
+  error = fmt::format("kernel {} uses no register {}{}: {}",
+                      program.kernel().name,
+                      letter,
+                      reg.index,
+                      limit == 0 ? fmt::format("it has no {} registers", letter)
+                                 : fmt::format("it has {0}0 to {0}{1}", letter, limit - 1));
+  return false;
 }
 
 std::vector<RegisterRef> shown_registers(const sim::Program& program) {

@@ -379,7 +379,7 @@ Json DapServer::on_set_variable(const Json& arguments) {
     throw RequestError(
         fmt::format("{} is no register and no memory, so it cannot be set", expression));
   }
-  if (!session_->assign(place->place, value->value, error)) {
+  if (!session_->assign_all(*place, *value, error)) {
     throw RequestError(error);
   }
   const std::optional<Evaluated> now = evaluate(expression, parent.focus, error);

@@ -146,6 +146,10 @@ LaunchRequest read_launch(const Json& arguments) {
   settings.is_lockstep = mode == "lockstep";
   settings.max_cycles = positive(arguments, "maxCycles", settings.max_cycles);
   settings.history_mb = positive(arguments, "historyMb", settings.history_mb);
+  if (settings.history_mb > kMostHistoryMb) {
+    throw RequestError(
+        fmt::format("'historyMb' is {}; expected at most {}", settings.history_mb, kMostHistoryMb));
+  }
   return request;
 }
 
