@@ -8,19 +8,21 @@ from __future__ import annotations
 
 import functools
 import inspect
-import linecache
 import os
 import re
 import threading
 import warnings
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Callable
 
 import numpy as np
 
 from pypto import _pypto, types
+from pypto.checked import path as checked_path
+from pypto.checked import shown
 from pypto.compiler.combine import combine
 from pypto.compiler.emit import Line, emit
+from pypto.compiler.captured import Captured, image_of
 from pypto.compiler.ir import Ptr, Value, constant_of
 from pypto.compiler.lower import Lowering, lower
 from pypto.compiler.regalloc import allocate
@@ -39,6 +41,17 @@ class _Static:
 
 
 static = _Static()
+
+_compiling = threading.RLock()
+
+
+def _after_fork() -> None:
+    """A thread that held the lock is not there in the child."""
+    global _compiling
+    _compiling = threading.RLock()
+
+
+os.register_at_fork(after_in_child=_after_fork)
 
 
 @dataclass(frozen=True)
@@ -69,22 +82,25 @@ class Compiled:
     file: str
     _positions: tuple[int, ...] = ()  # arguments that are parameters (not static)
     _defaults: tuple[Any, ...] = ()  # of each argument
+    _sources: tuple[Source, ...] = ()  # of the kernel and the functions that it calls
     _object: bytes | None = None
-    _lock: threading.Lock = field(default_factory=threading.Lock)
 
     @property
     def object(self) -> bytes:
-        """The assembled object (`.ptobj`)."""
-        with self._lock:
+        """The assembled object (`.ptobj`). Raises CompileError for what the assembler refuses."""
+        with _compiling:
             if self._object is None:
                 try:
                     self._object = _pypto.assemble(self.text, f"<kernel {self.name}>")
                 except ValueError as error:
-                    raise _at_python_line(self.text, str(error)) from None
+                    raise _at_python_line(self.text, str(error), self._sources) from None
             return self._object
 
     def bind(self, args: tuple[Any, ...]) -> list[tuple]:
-        """What a launch needs of each parameter: ("tensor", object) or ("scalar", bits, type name)."""
+        """What a launch needs of each parameter: ("tensor", object) or ("scalar", bits, type name).
+
+        TypeError for a number that its parameter cannot hold.
+        """
         args = (*args, *self._defaults[len(args) :])
         bound: list[tuple] = []
         for position, param in zip(self._positions, self.params):
@@ -98,7 +114,7 @@ class Compiled:
                 value = int(value)
             try:
                 bits = param.type.pack(value)
-            except OverflowError as error:
+            except (OverflowError, ValueError) as error:
                 raise TypeError(f"argument {param.name} of kernel {self.name}: {error}") from None
             bound.append(("scalar", bits, param.type.name))
         return bound
@@ -112,12 +128,10 @@ class Func:
     def __init__(self, function: Callable[..., Any]) -> None:
         functools.update_wrapper(self, function)
         self._function = function
-        self._source: Source | None = None
+        self._source = Source(function)
 
     def source(self) -> Source:
-        """The function's source, parsed; once."""
-        if self._source is None:
-            self._source = Source(self._function)
+        """The function's source. Its `tree` raises CompileError where it cannot be had."""
         return self._source
 
     def parameters(self) -> tuple[list[str], dict[str, Any]]:
@@ -146,10 +160,9 @@ class Kernel:
     def __init__(self, function: Callable[..., Any]) -> None:
         functools.update_wrapper(self, function)
         self._function = function
-        self._source: Source | None = None
-        self._cache: dict[Any, tuple[Compiled, list[Any]]] = {}
+        self._source = Source(function)
+        self._cache: dict[Any, tuple[Compiled, list[Captured]]] = {}
         self._last: Any = None
-        self._lock = threading.RLock()
         self._annotations = _annotations(function)
         self._names, self._defaults = _signature_of(function)
 
@@ -191,7 +204,8 @@ class Kernel:
         return tuple(self._kind(name, arg) for name, arg in zip(self._names, args))
 
     def _kind(self, name: str, value: Any) -> Any:
-        """The type of an argument: Pointer, DType, or the number of a static parameter."""
+        """The type of an argument: Pointer, DType, or the number of a static parameter. TypeError for what
+        the parameter does not take."""
         where = f"argument {name} of kernel {self.__name__}"
         wanted = self._annotations.get(name)
         if wanted is static:
@@ -203,6 +217,12 @@ class Kernel:
                 raise TypeError(f"{where} is a tensor; its annotation says {wanted!r}")
             dtype = getattr(value, "dtype", None)
             if isinstance(wanted, Pointer):
+                if dtype is not None and not types.stores_as(wanted.element, types.from_numpy_dtype(dtype)):
+                    held = types.from_numpy_dtype(dtype)
+                    raise TypeError(
+                        f"{where} is a tensor of {held.name}; its annotation says {wanted!r}: make a tensor of "
+                        f"that type, or read the bits in the kernel with pto.bitcast({name}, pto.{wanted.element.name})"
+                    )
                 return wanted
             return Pointer(types.f32 if dtype is None else types.from_numpy_dtype(dtype))
         if isinstance(wanted, Pointer):
@@ -221,7 +241,7 @@ class Kernel:
                 (t for t in (types.s32, types.s64, types.u64) if t.low <= value <= t.high), None
             )
             if kind is None:
-                raise TypeError(f"{where}: {value} has more than 64 bits")
+                raise TypeError(f"{where} is {shown(value)}, which has more than 64 bits")
         elif isinstance(value, float):
             kind = types.f32
         else:
@@ -238,12 +258,12 @@ class Kernel:
     def _compile(self, signature: tuple[Any, ...]) -> Compiled:
         key = tuple(
             (kind.element.name, "ptr") if isinstance(kind, Pointer) else
-            kind.name if isinstance(kind, DType) else ("static", type(kind).__name__, kind)
+            kind.name if isinstance(kind, DType) else ("static", image_of(kind))
             for kind in signature
         )  # fmt: skip
-        with self._lock:
+        with _compiling:
             found = self._cache.get(key)
-            if found is not None and all(_still(captured) for captured in found[1]):
+            if found is not None and all(captured.is_same() for captured in found[1]):
                 self._last = found[0]
                 return found[0]
             try:
@@ -257,13 +277,11 @@ class Kernel:
         return compiled
 
     def source(self) -> Source:
-        """The function's source, parsed; once."""
-        if self._source is None:
-            self._source = Source(self._function)
-            _parameters(self._function, self._source)
+        """The function's source. Raises CompileError where it cannot be had."""
+        _parameters(self._function, self._source)
         return self._source
 
-    def _build(self, signature: tuple[Any, ...]) -> tuple[Compiled, list[Any]]:
+    def _build(self, signature: tuple[Any, ...]) -> tuple[Compiled, list[Captured]]:
         source = self.source()
         params: list[Param] = []
         positions: list[int] = []
@@ -274,7 +292,7 @@ class Kernel:
             positions.clear()
             for position, (name, kind) in enumerate(zip(self._names, signature)):
                 if not isinstance(kind, (Pointer, DType)):
-                    env[name] = lowering.host(kind, name)
+                    env[name] = lowering.host(kind)
                     continue
                 text = lowering.symbol_name(name)
                 positions.append(position)
@@ -296,10 +314,11 @@ class Kernel:
         name = lowering.reserved.legal(self.__name__)
         head = f".kernel {name}({', '.join(map(str, params))})"
         lines = emit(program, allocation, head)
+        sources = tuple(lowering.sources.values())
         compiled = Compiled(
             name=name,
             params=tuple(params),
-            asm=_listing(lines, source),
+            asm=_listing(lines, sources),
             text=_assembly(lines),
             asserts=program.asserts,
             stages=program.stages,
@@ -309,8 +328,9 @@ class Kernel:
             file=source.file,
             _positions=tuple(positions),
             _defaults=tuple(self._defaults.get(n) for n in self._names),
+            _sources=sources,
         )
-        return compiled, list(lowering.captured.values())
+        return compiled, [captured for captured, _ in lowering.captured.values()]
 
     # ------------------------------------------------------------ what it became
 
@@ -352,10 +372,14 @@ class Kernel:
         return self._latest().object
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the object, or the PTO text where the name ends in `.pto`."""
+        """Writes the object, or the PTO text where the name ends in `.pto`.
+
+        Raises CompileError, OSError where the file cannot be written.
+        """
+        where = checked_path("path", path)
         compiled = self._latest()
-        data = compiled.asm.encode() if os.fspath(path).endswith(".pto") else compiled.object
-        with open(path, "wb") as file:
+        data = compiled.asm.encode() if where.endswith(".pto") else compiled.object
+        with open(where, "wb") as file:
             file.write(data)
 
     def emit(self, form: str) -> str:
@@ -396,16 +420,21 @@ def _plain(function: Any, what: str) -> Callable[..., Any]:
 
 
 def _a(value: Any) -> str:
-    return f"a {type(value).__name__} ({value!r})" if isinstance(value, (int, float, str)) else f"a {type(value).__name__}"
+    return f"a {type(value).__name__} ({shown(value)})" if isinstance(value, (int, float, str)) else f"a {type(value).__name__}"
 
 
 def _annotations(function: Callable[..., Any]) -> dict[str, Any]:
     """Annotations that are types of ours; others are left to other readers."""
-    try:
-        found = inspect.get_annotations(function, eval_str=True)
-    except Exception:  # noqa: BLE001 a name that only exists for type checkers
-        return {}
-    return {n: a for n, a in found.items() if isinstance(a, (DType, Pointer)) or a is static}
+    found: dict[str, Any] = {}
+    for name, annotation in function.__annotations__.items():
+        if isinstance(annotation, str):
+            try:
+                annotation = eval(annotation, function.__globals__)
+            except Exception:  # noqa: BLE001 a name that only exists for type checkers
+                continue
+        if isinstance(annotation, (DType, Pointer)) or annotation is static:
+            found[name] = annotation
+    return found
 
 
 def _signature_of(function: Callable[..., Any]) -> tuple[list[str], dict[str, Any]]:
@@ -425,27 +454,6 @@ def _parameters(function: Callable[..., Any], source: Source) -> tuple[list[str]
     return _signature_of(function)
 
 
-def _still(captured: tuple[Source, str, Any]) -> bool:
-    """True if a captured name means what it meant when the kernel was compiled."""
-    source, name, value = captured
-    head, *rest = name.split(".")
-    found, now = source.lookup(head)
-    try:
-        for part in rest:
-            now = getattr(now, part)
-    except AttributeError:
-        return False
-    if not found:
-        return False
-    if now is value:
-        return True
-    if isinstance(value, np.ndarray):
-        return isinstance(now, np.ndarray) and now.dtype == value.dtype and np.array_equal(now, value)
-    if constant_of(value) is not None or isinstance(value, (tuple, str, list, dict, set)):
-        return type(now) is type(value) and bool(now == value)
-    return False
-
-
 # ---------------------------------------------------------------- text
 
 
@@ -462,7 +470,7 @@ def _assembly(lines: list[Line]) -> str:
     return "\n".join(out) + "\n"
 
 
-def _listing(lines: list[Line], source: Source) -> str:
+def _listing(lines: list[Line], sources: tuple[Source, ...]) -> str:
     """The text for people: the Python line stands beside its first insn."""
     out = [".pto 1"]
     last = None
@@ -470,20 +478,22 @@ def _listing(lines: list[Line], source: Source) -> str:
         text = line.text
         if line.is_insn and line.place is not None and (line.place.file, line.place.line) != last:
             last = (line.place.file, line.place.line)
-            note = _python_line(line.place.file, line.place.line, source)
+            note = _python_line(line.place.file, line.place.line, sources).strip()
             text = f"{text:<46}  // {line.place.line}: {note}".rstrip()
         out.append(text)
     return "\n".join(out) + "\n"
 
 
-def _python_line(file: str, line: int, source: Source) -> str:
-    row = line - source.first_line
-    if file == source.file and 0 <= row < len(source.lines):
-        return source.lines[row].strip()
-    return linecache.getline(file, line).strip()
+def _python_line(file: str, line: int, sources: tuple[Source, ...]) -> str:
+    """As it was when the function was decorated."""
+    for source in sources:
+        row = line - source.first_line
+        if file == source.file and 0 <= row < len(source.lines):
+            return source.lines[row]
+    return ""
 
 
-def _at_python_line(text: str, message: str) -> CompileError:
+def _at_python_line(text: str, message: str, sources: tuple[Source, ...]) -> CompileError:
     """What the assembler refuses, said of the Python line that it came from."""
     found = re.search(r":(\d+):\d+: error: (.*)", message)
     if found is None:
@@ -495,6 +505,6 @@ def _at_python_line(text: str, message: str) -> CompileError:
         place = re.match(r'\.loc "(.*)" (\d+) (\d+)$', line)
         if place:
             file, row, column = place[1], int(place[2]), int(place[3])
-            source = linecache.getline(file, row)
+            source = _python_line(file, row, sources)
             return CompileError(reason, file, row, column, source, 1, f"it became `{insn}`")
     return CompileError(f"{reason} (`{insn}`)")

@@ -7,10 +7,13 @@ makes a typed constant, for arguments and for constants of the enclosing scope.
 from __future__ import annotations
 
 import math
+import numbers
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+
+from pypto.checked import shown
 
 __all__ = [
     "DType", "Pointer", "TypedConstant", "ptr", "from_numpy_dtype", "promote", "ALL", "PRED",
@@ -80,10 +83,14 @@ class DType:
     def pack(self, value: Any) -> int:
         """Bit pattern of a Python or numpy number, as an unsigned integer of `bits` bits.
 
-        Integers must fit the type, else OverflowError; floats are rounded to nearest even.
+        Floats are rounded to nearest even, integers of any size included (what is too large is infinite).
+        Raises OverflowError for integers that do not fit, ValueError for NaN and infinities as integers,
+        TypeError for what is no number.
         """
+        if isinstance(value, (str, bytes)) or not isinstance(value, numbers.Real | np.number | np.bool_):
+            raise TypeError(f"{shown(value)} is no number, as a {self.name} must be")
         if self.kind == "float":
-            number = float(value)
+            number = as_float(value)
             if self.name == "f32":
                 with np.errstate(over="ignore"):
                     return int(np.float32(number).view(np.uint32))
@@ -91,12 +98,14 @@ class DType:
                 with np.errstate(over="ignore"):
                     return int(np.float16(number).view(np.uint16))
             return _bf16_bits(number)
+        if isinstance(value, (float, np.floating)) and not math.isfinite(value):
+            raise ValueError(f"{value} is no integer, as a {self.name} must be")
         number = int(value)
         low, high = (-(1 << (self.bits - 1)), (1 << self.bits) - 1)
         if self.kind == "int":
             low, high = self.low, self.high
         if not low <= number <= high:
-            raise OverflowError(f"{number} does not fit {self.name}, which holds {low} to {high}")
+            raise OverflowError(f"{shown(number)} does not fit {self.name}, which holds {low} to {high}")
         return number & ((1 << self.bits) - 1)
 
     def unpack(self, bits: int) -> float:
@@ -106,10 +115,17 @@ class DType:
         return float(np.array(bits, f"u{self.size}").view(self.numpy())[()])
 
     def __call__(self, value: Any) -> "TypedConstant":
-        """A constant of this type (host side); in a kernel the same spelling converts a value."""
-        if self.kind == "int" and isinstance(value, float):
-            value = math.trunc(value)
-        self.pack(value)
+        """A constant of this type (host side); in a kernel the same spelling converts a value.
+
+        Floats lose their fraction where the type is an integer. Raises TypeError for what is no number,
+        ValueError for numbers that the type cannot hold.
+        """
+        try:
+            if self.kind == "int" and isinstance(value, float) and math.isfinite(value):
+                value = math.trunc(value)
+            self.pack(value)
+        except OverflowError as error:
+            raise ValueError(str(error)) from None
         return TypedConstant(self, value)
 
     def __repr__(self) -> str:
@@ -187,6 +203,14 @@ def _bf16_bits(number: float) -> int:
     return ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16) & 0xFFFF
 
 
+def as_float(value: Any) -> float:
+    """A number as float; integers beyond the largest one are infinite, as a rounding would have it."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+
+
 def ptr(element: DType = f32) -> Pointer:
     """The type of a pointer parameter, for annotations and `Kernel.compile_types`."""
     if not isinstance(element, DType) or element is PRED:
@@ -198,7 +222,10 @@ def from_numpy_dtype(dtype: Any) -> DType:
     """The PTO type of a numpy dtype (or a DType itself). TypeError where there is none."""
     if isinstance(dtype, DType):
         return dtype
-    dtype = np.dtype(dtype)
+    try:
+        dtype = np.dtype(dtype)
+    except TypeError:
+        raise TypeError(f"{shown(dtype)} is no type of pypto or numpy") from None
     if dtype.name == "bfloat16":
         return bf16
     found = _BY_NUMPY.get(f"{dtype.kind}{dtype.itemsize}")
@@ -209,6 +236,18 @@ def from_numpy_dtype(dtype: Any) -> DType:
             f"float32, bfloat16{hint}"
         )
     return found
+
+
+def stores_as(dtype: DType, held: DType) -> bool:
+    """True if memory that holds `held` can be taken for `dtype` without reading bits as something else.
+
+    Bits are what any type of their size is; numpy has no bf16 and keeps it as u16; f16x2 is two f16.
+    """
+    if dtype is held:
+        return True
+    if "bits" in (dtype.kind, held.kind):
+        return dtype.bits == held.bits
+    return held in {bf16: (u16,), u16: (bf16,), f16x2: (f16, u32), f16: (f16x2,)}.get(dtype, ())
 
 
 def to_numpy_dtype(dtype: Any) -> np.dtype:

@@ -54,7 +54,7 @@ def registers_that_are_shared(monkeypatch):
     real = regalloc.Graph._interfere
 
     def interfere(self, live_out):
-        real(self, {key: 0 for key in live_out})
+        real(self, {key: set() for key in live_out})
 
     monkeypatch.setattr(regalloc.Graph, "_interfere", interfere)
 

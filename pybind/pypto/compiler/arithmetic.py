@@ -10,14 +10,16 @@ import ast
 from typing import Any
 
 from pypto import types
+from pypto.checked import shown
 from pypto.compiler.builder import bits_of, bounds, is_truth
-from pypto.compiler.conversions import Conversions
+from pypto.compiler.division import Division
 from pypto.compiler.ir import Const, Host, Ptr, Tuple, Value
+from pypto.compiler.limits import BITS, VALUES
 from pypto.compiler.operators import HOST_OPERATORS, SYMBOLS
 from pypto.types import PRED, DType
 
 
-class Arithmetic(Conversions):
+class Arithmetic(Division):
     def eval_BinOp(self, node: ast.BinOp) -> Any:
         left, right = self.evaluate(node.left), self.evaluate(node.right)
         return self.binary(type(node.op), left, right)
@@ -26,12 +28,17 @@ class Arithmetic(Conversions):
         if isinstance(left, Ptr) or isinstance(right, Ptr):
             return self.pointer_arithmetic(op, left, right)
         if isinstance(left, Tuple) and isinstance(right, Tuple) and op is ast.Add:
+            self._need_size(len(left.items) + len(right.items))
             return Tuple(left.items + right.items)
         if isinstance(left, Tuple) and isinstance(right, Const) and op is ast.Mult:
-            return Tuple(left.items * int(right.value))
+            times = int(self.as_const(right, types.s64).value)
+            self._need_size(len(left.items) * max(times, 0))
+            return Tuple(left.items * times)
         if isinstance(left, Host) and isinstance(right, Host):
+            if isinstance(left.value, str) and isinstance(right.value, str):
+                self._need_size(len(left.value) + len(right.value))
             try:
-                return self.host(HOST_OPERATORS[op](left.value, right.value), "")
+                return self.host(HOST_OPERATORS[op](left.value, right.value))
             except (TypeError, KeyError):
                 pass
         symbol = SYMBOLS[op]
@@ -58,17 +65,23 @@ class Arithmetic(Conversions):
             return self.floor_divide(op, left, right, type_)
         return self.arithmetic(op, left, right, type_)
 
+    def _need_size(self, count: int) -> None:
+        if count > VALUES:
+            raise self.error(f"this has {shown(count)} values; a kernel takes up to {VALUES}")
+
     def _fold(self, op: type, a: Any, b: Any) -> Const:
-        if op is ast.LShift and isinstance(b, int) and b > 4096:
-            raise self.error(f"a shift by {b}")
-        if op is ast.Pow and isinstance(a, int) and isinstance(b, int) and abs(b) > 4096:
-            raise self.error(f"a power of {b}")
+        """Python's own result, if it is one that a compiler should compute."""
+        if isinstance(a, int) and isinstance(b, int) and _bits_of_result(op, a, b) > BITS:
+            raise self.error(
+                f"{shown(a)} {SYMBOLS[op]} {shown(b)} has more than {BITS} bits",
+                "constants are computed when the kernel is compiled; values have up to 64 bits",
+            )
         try:
             result = HOST_OPERATORS[op](a, b)
         except (ArithmeticError, TypeError, ValueError) as error:
-            raise self.error(f"{a} {SYMBOLS[op]} {b}: {error}") from None
+            raise self.error(f"{shown(a)} {SYMBOLS[op]} {shown(b)}: {error}") from None
         if isinstance(result, complex):
-            raise self.error(f"{a} {SYMBOLS[op]} {b} is complex")
+            raise self.error(f"{shown(a)} {SYMBOLS[op]} {shown(b)} is complex")
         return Const(result)
 
     def numeric(self, value: Any) -> Any:
@@ -167,76 +180,8 @@ class Arithmetic(Conversions):
 
     def to_float(self, value: Any, type: DType) -> Any:
         if isinstance(value, Const):
-            return Const(float(value.value), type)
+            return Const(types.as_float(value.value), type)
         return self.convert(value, type)
-
-    def floor_divide(self, op: type, left: Any, right: Any, type: DType) -> Any:
-        a, b = self.to_type(left, type), self.to_type(right, type)
-        is_mod = op is ast.Mod
-        if type.is_float:
-            quotient = self.compute(f"div.{type.name}", type, [a, b])
-            floor = self.compute(f"cvt.{type.name}.{type.name}.rm", type, [quotient])
-            if not is_mod:
-                return floor
-            product = self.compute(f"mul.{type.name}", type, [floor, b])
-            return self.compute(f"sub.{type.name}", type, [a, product])
-        if isinstance(b, Const):
-            if b.value == 0:
-                raise self.error("division by zero")
-            if isinstance(a, Const):
-                return Const(type.wrap(HOST_OPERATORS[op](a.value, b.value)), type)
-            if b.value > 0 and b.value & (b.value - 1) == 0:
-                return self._divide_by_power(a, b.value, type, is_mod)
-        (al, ah), (bl, bh) = bounds(a), bounds(b)
-        low, high = self._quotient_range(al, ah, bl, bh, is_mod)
-        speculate = isinstance(b, Const)
-        name = "rem" if is_mod else "div"
-        if (al >= 0 and bl >= 0) or not type.is_signed:
-            return self.compute(f"{name}.{type.name}", type, [a, b], None, low, high, speculate)
-        # Truncated toward zero by the machine; one less where the signs differ and it was not exact.
-        if is_mod:
-            rest = self.compute(f"rem.{type.name}", type, [a, b], speculate=speculate)
-        else:
-            quotient = self.compute(f"div.{type.name}", type, [a, b], speculate=speculate)
-            product = self.compute(f"mul.{type.name}", type, [quotient, b])
-            rest = self.compute(f"sub.{type.name}", type, [a, product])
-        if isinstance(b, Const) and b.value > 0:
-            wrong = self.compare("lt", rest, Const(0, type))
-        elif isinstance(b, Const):
-            wrong = self.compare("gt", rest, Const(0, type))
-        else:
-            bits = bits_of(type)
-            signs = self.compute(f"xor.{bits}", type, [rest, b])
-            differ = self.compare("lt", signs, Const(0, type))
-            wrong = self.logic("and", self.compare("ne", rest, Const(0, type)), differ)
-        if is_mod:
-            fixed = self.compute(f"add.{type.name}", type, [rest, b])
-            result = self.select(wrong, fixed, rest, type)
-        else:
-            fixed = self.compute(f"sub.{type.name}", type, [quotient, Const(1, type)])
-            result = self.select(wrong, fixed, quotient, type)
-        return Value(type, result.op, low, high)
-
-    def _quotient_range(self, al, ah, bl, bh, is_mod):
-        if is_mod:
-            if bl > 0:
-                return 0, bh - 1
-            return None, None
-        if bl > 0:
-            corners = [x // y for x in (al, ah) for y in (bl, bh)]
-            return min(corners), max(corners)
-        return None, None
-
-    def _divide_by_power(self, a: Any, divisor: int, type: DType, is_mod: bool) -> Any:
-        bits = bits_of(type)
-        if divisor == 1:
-            return Const(0, type) if is_mod else a
-        if is_mod:
-            return self.compute(f"and.{bits}", type, [a, Const(divisor - 1, type)], None, 0, divisor - 1)
-        low, high = bounds(a)
-        op = f"shr.{type.name}" if type.is_signed and low < 0 else f"shr.{bits}"
-        count = Const(divisor.bit_length() - 1, types.u32)
-        return self.compute(op, type, [a, count], None, low // divisor, high // divisor)
 
     def power(self, left: Any, right: Any) -> Any:
         if isinstance(right, Const) and isinstance(right.value, int) and 0 <= right.value <= 64:
@@ -375,6 +320,17 @@ class Arithmetic(Conversions):
         if type_.is_int:
             return self.ranged(f"neg.{type_.name}", type_, [value], -value.high, -value.low)
         return self.compute(f"neg.{type_.name}", type_, [value])
+
+
+def _bits_of_result(op: type, a: int, b: int) -> int:
+    """At least as many bits as `a op b` has; 0 for operators that make nothing larger."""
+    if op is ast.Mult:
+        return a.bit_length() + b.bit_length()
+    if op is ast.LShift:
+        return a.bit_length() + max(b, 0)
+    if op is ast.Pow:
+        return a.bit_length() * abs(b) if abs(a) > 1 else 1
+    return 0
 
 
 def _bit_range(name: str, a: tuple[int, int], b: tuple[int, int]) -> tuple[int | None, int | None]:

@@ -14,6 +14,7 @@ import ast
 from typing import Any, Sequence
 
 from pypto import types
+from pypto.checked import shown
 from pypto.compiler.ir import (
     Addr,
     Arg,
@@ -32,6 +33,8 @@ from pypto.compiler.ir import (
     Value,
     VReg,
 )
+from pypto.compiler.captured import Captured
+from pypto.compiler.limits import INSNS
 from pypto.compiler.source import Source
 from pypto.errors import CompileError
 from pypto.types import PRED, DType
@@ -42,19 +45,47 @@ class Restart(Exception):
 
 
 class Scope:
-    """What has been computed on every way to here."""
+    """A place in the tree of what dominates what: what was computed in a scope is known in those below it.
+
+    Every join makes a scope, so that a long kernel is a deep tree. `jump` points at an ancestor so far up
+    that any other is found in logarithmic time.
+    """
 
     def __init__(self, parent: "Scope | None" = None) -> None:
         self.parent = parent
-        self.known: dict[Any, list[VReg]] = {}
+        self.depth = 0
+        self.jump = self
+        if parent is not None:
+            self.depth = parent.depth + 1
+            far = parent.jump
+            is_even = parent.depth - far.depth == far.depth - far.jump.depth
+            self.jump = far.jump if is_even else parent
 
-    def find(self, key: Any) -> list[VReg] | None:
-        scope: Scope | None = self
-        while scope is not None:
-            if key in scope.known:
-                return scope.known[key]
-            scope = scope.parent
+    def is_below(self, other: "Scope") -> bool:
+        """True for `other` itself and what it dominates."""
+        scope = self
+        while scope.depth > other.depth:
+            assert scope.parent is not None
+            scope = scope.jump if scope.jump.depth >= other.depth else scope.parent
+        return scope is other
+
+
+class Known:
+    """What has been computed, and in which scope."""
+
+    _LATEST = 8  # an expression is looked for among so many of its computations: in many arms, none fits
+
+    def __init__(self) -> None:
+        self._made: dict[Any, list[tuple[Scope, list[VReg]]]] = {}
+
+    def find(self, key: Any, scope: Scope) -> list[VReg] | None:
+        for where, regs in reversed(self._made.get(key, ())[-self._LATEST :]):
+            if scope.is_below(where):
+                return regs
         return None
+
+    def add(self, key: Any, scope: Scope, regs: list[VReg]) -> None:
+        self._made.setdefault(key, []).append((scope, regs))
 
 
 class Loop:
@@ -75,8 +106,8 @@ class Edge:
         self.scope = scope
 
 
-def is_within(inner: Loop | Scope | None, outer: Loop | Scope) -> bool:
-    """True for `outer` itself and the loops (or scopes) inside it."""
+def is_within(inner: Loop | None, outer: Loop) -> bool:
+    """True for `outer` itself and the loops inside it."""
     while inner is not None:
         if inner is outer:
             return True
@@ -110,9 +141,12 @@ class Builder:
         self.block: Block | None = None  # None: no way leads here
         self.env: dict[str, Any] = {}
         self.scope = Scope()
+        self.known = Known()
         self.loop: Loop | None = None
         self.node: ast.AST = source.tree
-        self.captured: dict[tuple[int, str], tuple[Source, str, Any]] = {}
+        self.insn_count = 0  # blocks count too: each ends in a jump
+        self.captured: dict[Any, tuple[Captured, Any]] = {}  # with what each is in the kernel
+        self.sources: dict[int, Source] = {id(source): source}
 
     # ------------------------------------------------------------ errors
 
@@ -125,8 +159,18 @@ class Builder:
 
     # ------------------------------------------------------------ insns
 
+    def count_insn(self) -> None:
+        """One more; what unrolls without end is refused here."""
+        self.insn_count += 1
+        if self.insn_count > INSNS:
+            raise self.error(
+                f"the kernel has more than {INSNS} instructions at this place",
+                "unroll less: range(...) makes a loop, pto.static_range(...) and loops over tuples copies",
+            )
+
     def append(self, insn: Insn) -> None:
         assert self.block is not None
+        self.count_insn()
         insn.loop_depth = self.loop.depth if self.loop else 0
         self.block.insns.append(insn)
         for dst in insn.dsts:
@@ -149,7 +193,7 @@ class Builder:
     ) -> list[VReg]:
         """Registers (one a letter of `classes`) that hold the results of an insn without effects."""
         key = (op, tuple(_key(arg) for arg in args))
-        found = self.scope.find(key)
+        found = self.known.find(key, self.scope)
         if found is not None:
             return found
         regs = [self.program.new_reg(c) for c in classes]
@@ -163,14 +207,15 @@ class Builder:
             loop = loop.parent
         if target is None:
             self.append(insn)
-            self.scope.known[key] = regs
+            self.known.add(key, self.scope, regs)
             return regs
+        self.count_insn()
         target.preheader.insns.append(insn)
         insn.loop_depth = target.depth - 1
         for reg in regs:
             reg.insn = insn
             reg.loop = target.parent
-        target.scope.known[key] = regs
+        self.known.add(key, target.scope, regs)
         return regs
 
     def compute(
@@ -208,7 +253,7 @@ class Builder:
     def immediate(self, const: Const, type: DType) -> str:
         value = const.value
         if type.is_float:
-            return types.float_text(float(value))
+            return types.float_text(types.as_float(value))
         if type is PRED:
             return "1" if value else "0"
         return str(int(value))
@@ -257,6 +302,7 @@ class Builder:
             return True
         edges: list[Edge] = block.entries
         block.preds = [edge.block for edge in edges]
+        self.count_insn()
         self.program.blocks.append(block)
         block.loop_depth = self.loop.depth if self.loop else 0
         self.block = block
@@ -304,7 +350,7 @@ class Builder:
         del self.program.blocks[-2:]
         self.block = before
         scope = edges[0].scope
-        while scope.parent is not None and not is_within(edges[1].scope, scope):
+        while scope.parent is not None and not edges[1].scope.is_below(scope):
             scope = scope.parent
         self.scope = scope
         condition = Value(PRED, before.cond, negated=before.negated)
@@ -397,6 +443,7 @@ class Builder:
         )
 
     def join_scalars(self, entities, type: DType, edges: list[Edge], block: Block) -> Value:
+        self.count_insn()
         reg = self.program.new_reg(type.register_class)
         reg.loop = self.loop
         args = [self.phi_arg(e, type, edge) for e, edge in zip(entities, edges)]
@@ -528,7 +575,7 @@ def describe(entity: Any) -> str:
     if isinstance(entity, Const):
         if entity.type is not None:
             return entity.type.name
-        return f"the Python {type(entity.value).__name__} {entity.value}"
+        return f"the Python {type(entity.value).__name__} {shown(entity.value)}"
     if isinstance(entity, Ptr):
         if entity.buffer is not None and entity.is_start:
             return f"{entity.buffer.what} {entity.buffer.name} of {entity.elem.name}"

@@ -22,7 +22,12 @@ _MATH = {
     math.tanh: "tanh", math.pow: "pow", math.fabs: "abs", math.floor: "floor", math.ceil: "ceil",
     math.trunc: "trunc",
 }  # fmt: skip
+_LARGEST_FACTORIAL = 500
 _BUILTINS = {min: "min", max: "max", abs: "abs", print: "print"}
+
+
+def _default(function: Any, name: str) -> Any:
+    return lambda: function.parameters()[1][name]
 
 
 class Calls(SpecialCalls):
@@ -68,6 +73,7 @@ class Calls(SpecialCalls):
                 if function is len:
                     return Const(len(flat))
             if flat and all(isinstance(e, Const) and e.type is None for e in flat) and not arguments.named:
+                self._need_small(function, [e.value for e in flat])
                 try:
                     values = [e.value for e in flat]
                     return Const(function(values) if function is sum else function(*values))
@@ -98,6 +104,17 @@ class Calls(SpecialCalls):
                 else "a kernel calls pto functions, @pto.func functions, min, max, abs, int, float, bool",
             )
         raise self.error(f"{describe(Host(function))} cannot be called")
+
+    def _need_small(self, function: Any, values: list[Any]) -> None:
+        """Refuses computations of constants that would take for ever."""
+        name = function.__name__
+        if function is pow and len(values) == 2:
+            self.binary(ast.Pow, *map(Const, values))
+        if function in (math.factorial, math.comb, math.perm):
+            if any(isinstance(value, int) and value > _LARGEST_FACTORIAL for value in values):
+                raise self.error(
+                    f"{name} of more than {_LARGEST_FACTORIAL}", "values have up to 64 bits"
+                )
 
     def fold_pairs(self, name: str, values: list[Any]) -> Any:
         total = self.need_scalar(values[0], "a number")
@@ -163,7 +180,8 @@ class Calls(SpecialCalls):
             if name in bound:
                 env[name] = bound[name][1]
             else:
-                env[name] = self.host(defaults[name], name)
+                key = (id(source), "default", name)
+                env[name] = self.capture(defaults[name], key, _default(function, name))
         for name, entity in env.items():
             if isinstance(entity, ast.AST):
                 raise self.error("an f-string stands in pto.print(...) only")

@@ -21,8 +21,12 @@ def drop_trivial_phis(program: Program) -> None:
     replaced: dict[VReg, VReg] = {}
 
     def final(reg: VReg) -> VReg:
+        passed = []
         while reg in replaced:
+            passed.append(reg)
             reg = replaced[reg]
+        for other in passed:
+            replaced[other] = reg
         return reg
 
     changed = True

@@ -7,6 +7,7 @@ import math
 from typing import Any
 
 from pypto import types
+from pypto.checked import shown
 from pypto.compiler.builder import bits_of, describe, fits, is_scalar
 from pypto.compiler.ir import Const, Ptr, Value
 from pypto.compiler.loops import Loops
@@ -32,7 +33,7 @@ class Conversions(Loops):
         if type is PRED:
             return Const(bool(number), PRED)
         if type.is_float:
-            return Const(float(number), type)
+            return Const(types.as_float(number), type)
         if isinstance(number, float):
             raise self.error(
                 f"{number} is a float and {type.name} is needed", f"write pto.{type.name}({number})"
@@ -40,7 +41,7 @@ class Conversions(Loops):
         if not fits(number, type):
             wider = "s64" if type.bits == 32 and fits(number, types.s64) else None
             raise self.error(
-                f"{number} does not fit {type.name}, which holds {type.low} to {type.high}",
+                f"{shown(number)} does not fit {type.name}, which holds {type.low} to {type.high}",
                 f"compute in a wider type: pto.{wider}(...)" if wider else "",
             )
         return Const(number, type)
@@ -95,7 +96,7 @@ class Conversions(Loops):
         if type.is_float:
             if rounding and value.type is not None:
                 number = _round(float(number), rounding)
-            return Const(float(number), type)
+            return Const(types.as_float(number), type)
         if isinstance(number, float):
             if math.isnan(number):
                 return Const(0, type)

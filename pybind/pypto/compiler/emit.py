@@ -8,7 +8,8 @@ import re
 from typing import Any
 
 from pypto.compiler.ir import Addr, Block, Insn, Not, Place, Program, VReg
-from pypto.compiler.regalloc import Allocation, successors
+from pypto.compiler.interference import Allocation
+from pypto.compiler.liveness import successors
 
 _ARM = 5  # insns of an arm that are cheaper under a guard than behind a branch
 _ARMS = 6  # of both arms together
@@ -75,10 +76,14 @@ def tidy(program: Program) -> None:
 
 
 def _behind(block: Block) -> Block:
-    seen = set()
-    while is_empty(block) and block.kind == "jump" and id(block) not in seen:
-        seen.add(id(block))
+    """Where a jump to the block ends up. The blocks on the way are led there, so that none is passed twice."""
+    passed: dict[int, Block] = {}
+    while is_empty(block) and block.kind == "jump" and id(block) not in passed:
+        passed[id(block)] = block
         block = block.targets[0]
+    for other in passed.values():
+        if other is not block:
+            other.targets = [block]
     return block
 
 

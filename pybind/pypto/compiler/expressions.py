@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import ast
-import copy
 import difflib
-from typing import Any
+from typing import Any, Callable
 
 from pypto.compiler.builder import describe
+from pypto.compiler.captured import Captured, image_of
 from pypto.compiler.ir import Conflict, Const, Host, Ptr, Tuple, constant_of
+from pypto.compiler.limits import BITS, VALUES
 from pypto.compiler.pointers import Pointers
-from pypto.instructions import INSTRUCTIONS
+from pypto.instructions import INSTRUCTIONS, Instruction
+from pypto.types import DType
+
+_PLAIN = (int, float, str)  # nothing in them that could change
 
 EXPRESSIONS = (
     "numbers, names, calls, arithmetic (+ - * / // % **), bits (& | ^ ~ << >>), comparisons, "
@@ -44,7 +48,7 @@ class Expressions(Pointers):
     def eval_Constant(self, node: ast.Constant) -> Any:
         value = node.value
         if isinstance(value, (bool, int, float)):
-            return Const(value)
+            return self.host(value)
         if isinstance(value, str):
             return Host(value)
         if value is None:
@@ -73,17 +77,41 @@ class Expressions(Pointers):
             raise self.error(
                 f"the name {name} is not defined", f"did you mean {near[0]}?" if near else ""
             )
-        self.captured[(id(self.source), name)] = (self.source, name, snapshot(value))
-        return self.host(value, name)
+        source = self.source
+        return self.capture(value, (id(source), name), lambda: source.lookup(name)[1])
 
-    def host(self, value: Any, name: str) -> Any:
+    def capture(self, value: Any, key: Any, find: Callable[[], Any]) -> Any:
+        """What a Python object is in a kernel; a later launch compares what `find` gives then. Objects that
+        were taken before, known by `key`, are what they were."""
+        known = self.captured.get(key)
+        if known is None or known[0].value is not value:
+            entity = self.host(value, find)
+            known = self.captured[key] = (Captured(find, value), entity)
+        return known[1]
+
+    def host(self, value: Any, find: Callable[[], Any] | None = None) -> Any:
         """What a Python object of the enclosing scope is in a kernel."""
         const = constant_of(value)
         if const is not None:
+            if isinstance(const.value, int) and const.value.bit_length() > BITS:
+                raise self.error(
+                    f"an integer of {const.value.bit_length()} bits; the compiler computes with up to {BITS}",
+                    "values have up to 64 bits",
+                )
             return const
         if isinstance(value, (tuple, list)):
-            return Tuple([self.host(item, name) for item in value])
-        return Host(value)
+            if len(value) > VALUES:
+                raise self.error(
+                    f"this {type(value).__name__} has {len(value)} values; a kernel takes up to {VALUES}",
+                    "pass them as a tensor",
+                )
+            return Tuple(
+                [
+                    self.host(item, None if find is None or isinstance(item, _PLAIN) else _item(find, i))
+                    for i, item in enumerate(value)
+                ]
+            )
+        return Host(value, find)
 
     def eval_Attribute(self, node: ast.Attribute) -> Any:
         owner = self.evaluate(node.value)
@@ -103,10 +131,10 @@ class Expressions(Pointers):
                 f"{describe(owner)} has no attribute {node.attr}",
                 f"did you mean {near[0]}?" if near else "",
             ) from None
-        if not callable(value):
-            key = ast.unparse(node)
-            self.captured[(id(self.source), key)] = (self.source, key, snapshot(value))
-        return self.host(value, node.attr)
+        if owner.find is None or isinstance(value, (Instruction, DType)):
+            return self.host(value)
+        outer, name = owner.find, node.attr
+        return self.capture(value, (id(owner.value), name), lambda: getattr(outer(), name))
 
     def eval_Tuple(self, node: ast.Tuple) -> Any:
         return Tuple([self.evaluate(item) for item in node.elts])
@@ -130,9 +158,13 @@ class Expressions(Pointers):
             key = index.value if isinstance(index, (Const, Host)) else None
             if key is not None:
                 try:
-                    return self.host(owner.value[key], ast.unparse(node))
+                    value = owner.value[key]
                 except (LookupError, TypeError) as error:
                     raise self.error(f"{ast.unparse(node)}: {error!r}") from None
+                if owner.find is None:
+                    return self.host(value)
+                outer = owner.find
+                return self.capture(value, (id(owner.value), "[]", image_of(key)), lambda: outer()[key])
         if isinstance(owner, Ptr):
             base = ast.unparse(node.value)
             raise self.error(
@@ -145,11 +177,8 @@ class Expressions(Pointers):
         raise self.error("an f-string stands in pto.print(...) only")
 
 
-def snapshot(value: Any) -> Any:
-    """What is compared later, to see whether a captured object has changed."""
-    if isinstance(value, (list, dict, set)) or type(value).__module__ == "numpy" and hasattr(value, "copy"):
-        return copy.deepcopy(value)
-    return value
+def _item(find: Callable[[], Any], index: int) -> Callable[[], Any]:
+    return lambda: find()[index]
 
 
 def _expression_name(node: ast.AST) -> str:

@@ -230,7 +230,12 @@ class Const:
             isinstance(other, Const)
             and self.type is other.type
             and type(self.value) is type(other.value)
-            and (self.value == other.value or self.value != self.value and other.value != other.value)
+            and (
+                self.value == other.value
+                and (self.value != 0 or str(self.value) == str(other.value))  # 0.0 is not -0.0
+                or self.value != self.value
+                and other.value != other.value
+            )
         )
 
     def __repr__(self) -> str:
@@ -293,10 +298,14 @@ class Tuple:
 
 
 class Host:
-    """A Python object of the enclosing scope that is no number: a module, a function, a string, ..."""
+    """A Python object of the enclosing scope that is no number: a module, a function, a string, ...
 
-    def __init__(self, value: Any) -> None:
+    `find` returns the object that stands in its place now; None where it was made by the compiler.
+    """
+
+    def __init__(self, value: Any, find: Any = None) -> None:
         self.value = value
+        self.find = find
 
     def same(self, other: Any) -> bool:
         return isinstance(other, Host) and (

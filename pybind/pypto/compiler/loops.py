@@ -37,12 +37,19 @@ class Loops(Builder):
             return None
         preheader = self.block  # where the join became selects, the block before it
         scope = self.scope
+        site = ("site", id(self.node))
+        loop_guesses: set[str] = set()
         loop = Loop(self.loop, preheader, header, scope)
+        loop.site, loop.guessed = site, loop_guesses
         initial = {}
         for name in changed:
             if name not in self.env:
                 continue
             hint = self.hints.get((key, name))
+            if hint is None:  # another copy of the same loop most likely wants the same
+                hint = self.hints.get((site, name))
+                if hint is not None:
+                    loop_guesses.add(name)
             if hint is not None:
                 self.env[name] = hint.apply(name, self.env[name])
             initial[name] = self.loop_start(self.env[name])
@@ -163,10 +170,21 @@ class Loops(Builder):
 
     def restart(self, loop: Loop, name: str, hint: Any) -> None:
         key = (loop.key, name)
-        if isinstance(self.hints.get(key), type(hint)):
+        if name in loop.guessed:
+            hint = NoHint()
+        elif isinstance(self.hints.get(key), type(hint)):
             hint = ConflictHint(self._unassigned(name))
+        elif isinstance(hint, TypeHint):
+            self.hints.setdefault((loop.site, name), hint)
         self.hints[key] = hint
         raise Restart
+
+
+class NoHint:
+    """What another copy of the loop needed does not suit this one."""
+
+    def apply(self, name: str, entity: Any) -> Any:
+        return entity
 
 
 class TypeHint:

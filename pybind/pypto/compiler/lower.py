@@ -12,16 +12,17 @@ import sys
 from typing import Any, Callable
 
 from pypto import types
+from pypto.checked import shown
 from pypto.compiler.builder import Restart, bounds, describe, is_integer
 from pypto.compiler.arguments import Arguments
 from pypto.compiler.ir import Block, Conflict, Const, Host, Program, Tuple, Value
+from pypto.compiler.limits import LOWERED, ROUNDS
 from pypto.compiler.pipeline import Pipelines
 from pypto.compiler.source import Source, assigned_names
 from pypto.errors import CompileError
 from pypto.instructions import Instruction
 from pypto.types import DType
 
-_UNROLL_LIMIT = 4096
 _RESTARTS = 200
 _RECURSION = 20_000
 
@@ -37,11 +38,21 @@ class Reserved:
     _PATTERN = re.compile(r"([rdpte]\d+|hbm|l1|const|inf|nan|_)$")
 
     def __init__(self) -> None:
-        self.taken: set[str] = set()
+        self._taken: set[str] = set()
+        self._numbers: dict[str, int] = {}  # the last one given to a name
 
     def legal(self, name: str) -> str:
         name = re.sub(r"[^A-Za-z0-9_]", "_", name)
         return name + "_" if self._PATTERN.match(name) else name
+
+    def unique(self, wanted: str) -> str:
+        """A name that was not given before."""
+        first = name = self.legal(wanted)
+        while name in self._taken:
+            self._numbers[first] = self._numbers.get(first, 1) + 1
+            name = f"{first}_{self._numbers[first]}"
+        self._taken.add(name)
+        return name
 
 
 class Lowering(Pipelines):
@@ -57,6 +68,7 @@ class Lowering(Pipelines):
         self.tile_count = 0
         self.event_count = 0
         self.loop_count = 0
+        self.statement_count = 0
         self.frees_tiles = any("free_local" in line for line in source.lines)
 
     # ------------------------------------------------------------ functions
@@ -78,6 +90,7 @@ class Lowering(Pipelines):
 
     def enter(self, source: Source, env: dict[str, Any], on_return: Callable[[Any], None]) -> None:
         self.source = source
+        self.sources[id(source)] = source
         self.env = env
         self.local_names = set(assigned_names(source.tree.body))
         self.return_value = on_return
@@ -107,6 +120,12 @@ class Lowering(Pipelines):
 
     def statement(self, node: ast.stmt) -> None:
         saved, self.node = self.node, node
+        self.statement_count += 1
+        if self.statement_count > LOWERED:
+            raise self.error(
+                f"unrolling has made more than {LOWERED} statements at this place",
+                "unroll less: range(...) makes a loop, pto.static_range(...) and loops over tuples copies",
+            )
         method = getattr(self, f"do_{type(node).__name__}", None)
         if method is None:
             raise self.error(
@@ -296,8 +315,7 @@ class Lowering(Pipelines):
                         "with pto.static",
                         iterable,
                     )
-                values = range(*(b.value for b in bounds_))
-                return self._unrolled(node, [Const(v) for v in values])
+                return self._unrolled(node, self._rounds(range(*(b.value for b in bounds_))))
             if callee in (enumerate, zip, reversed, map, filter):
                 raise self.error(
                     f"{callee.__name__} is not part of the kernel language",
@@ -308,7 +326,7 @@ class Lowering(Pipelines):
         if isinstance(items, Tuple):
             return self._unrolled(node, list(items.items))
         if isinstance(items, Host) and isinstance(items.value, range):
-            return self._unrolled(node, [Const(v) for v in items.value])
+            return self._unrolled(node, self._rounds(items.value))
         raise self.error(
             f"a for loop cannot run over {describe(items)}",
             "loop over range(...), pto.static_range(...) or a tuple",
@@ -412,11 +430,18 @@ class Lowering(Pipelines):
         self.loop_over([hidden, *changed], test, inside, advance, orelse)
         self.env.pop(hidden, None)
 
+    def _rounds(self, values: range) -> list[Any]:
+        # By hand: len() of a range does not count beyond 64 bits.
+        ends = values.stop - values.start - (1 if values.step > 0 else -1)
+        self._need_few(ends // values.step + 1)
+        return [Const(value) for value in values]
+
+    def _need_few(self, rounds: int) -> None:
+        if rounds > ROUNDS:
+            raise self.error(f"unrolling {shown(rounds)} rounds; the limit is {ROUNDS}", "use range(...)")
+
     def _unrolled(self, node: ast.For, values: list[Any]) -> None:
-        if len(values) > _UNROLL_LIMIT:
-            raise self.error(
-                f"unrolling {len(values)} rounds; the limit is {_UNROLL_LIMIT}", "use range(...)"
-            )
+        self._need_few(len(values))
         done = Block("end")
         outer = self.scope
         for value in values:
@@ -459,16 +484,24 @@ def lower(name: str, source: Source, make_env: Callable[[Lowering], dict[str, An
 
 def _lower(name: str, source: Source, make_env: Callable[[Lowering], dict[str, Any]]) -> Lowering:
     hints: dict[Any, Any] = {}
+    spent = 0  # statements lowered in vain
     for _ in range(_RESTARTS):
+        if spent > 4 * LOWERED:
+            break
         lowering = Lowering(Program(name), source, hints)
         try:
             lowering.run(make_env(lowering))
         except Restart:
+            spent += lowering.statement_count
             continue
         except RecursionError:
             raise CompileError("the kernel is nested too deeply", source.file) from None
         return lowering
-    raise CompileError("the types of the variables of this kernel do not settle", source.file)
+    raise source.error(
+        source.tree,
+        "the types of the variables that loops change do not settle",
+        "give each its type before its loop: total = 0.0 or total = pto.f32(0) instead of total = 0",
+    )
 
 
 def _target_only(node: ast.For) -> ast.stmt:

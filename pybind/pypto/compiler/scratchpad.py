@@ -6,9 +6,12 @@ import ast
 import math
 from typing import Any
 
+import numpy as np
+
 from pypto import types
 from pypto.compiler.arguments import Arguments
 from pypto.compiler.ir import EVENT_LIMIT, SCRATCHPAD_BYTES, TILE_LIMIT, Buffer, Const, Event, Host, Ptr, Tuple
+from pypto.compiler.limits import VALUES
 from pypto.compiler.table_calls import TableCalls
 from pypto.instructions import Instruction
 from pypto.types import DType
@@ -68,7 +71,14 @@ class Scratchpad(TableCalls):
         bound = arguments.bind(["values", "dtype"], 1)
         dtype = self._elements_of(bound)
         entity = bound["values"][1]
-        if isinstance(entity, Host) and hasattr(entity.value, "tolist"):
+        if isinstance(entity, Host) and isinstance(entity.value, np.ndarray):
+            if entity.value.size > VALUES:
+                raise self.error(
+                    f"const_array of {entity.value.size} values; the limit is {VALUES}",
+                    "pass them as a tensor",
+                )
+            if entity.value.dtype.kind not in "biuf":
+                raise self.error(f"const_array of {entity.value.dtype} values: numbers are needed")
             entity = Tuple([Const(v) for v in entity.value.ravel().tolist()])
         if not isinstance(entity, Tuple) or not all(isinstance(v, Const) for v in entity.items):
             raise self.error("const_array takes a tuple, list or array of numbers")
@@ -80,13 +90,7 @@ class Scratchpad(TableCalls):
         return Ptr("const", name, dtype, buffer=Buffer(name, "constants"))
 
     def symbol_name(self, wanted: str) -> str:
-        name = self.reserved.legal(wanted)
-        number = 1
-        while name in self.reserved.taken:
-            number += 1
-            name = f"{self.reserved.legal(wanted)}_{number}"
-        self.reserved.taken.add(name)
-        return name
+        return self.reserved.unique(wanted)
 
     def call_alloc_local(self, function: Instruction, arguments: Arguments) -> Any:
         bound = arguments.bind(["n", "dtype"], 1)

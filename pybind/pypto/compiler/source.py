@@ -1,9 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The source of a Python function: its syntax tree, what its free names mean, and errors in it."""
+"""The source of a Python function: its syntax tree, what its free names mean, and errors in it.
+
+The text is read when the function is decorated, while the file still is what Python runs; it is parsed
+when it is first needed.
+"""
 from __future__ import annotations
 
 import ast
 import builtins
+import functools
 import inspect
 import textwrap
 from typing import Any, Callable
@@ -13,25 +18,30 @@ from pypto.errors import CompileError
 
 
 class Source:
-    """One function's text, parsed once. Raises CompileError where the text is not to be had."""
+    """One function's text."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
-        code = function.__code__
-        self.file = code.co_filename
+        self.file = function.__code__.co_filename
         try:
-            lines, first = inspect.getsourcelines(function)
-        except (OSError, TypeError):
+            lines, self.first_line = inspect.getsourcelines(function)
+        except (OSError, TypeError, SyntaxError, IndexError):
+            lines, self.first_line = [], 0
+        self.text = "".join(lines)
+        self.lines = self.text.splitlines()
+        self.indent = len(lines[0]) - len(lines[0].lstrip()) if lines else 0
+
+    @functools.cached_property
+    def tree(self) -> ast.FunctionDef:
+        """The function's definition. CompileError where there is no text, or none of a plain function."""
+        function, first = self.function, self.first_line
+        if not self.lines:
             raise CompileError(
                 f"the source of {function.__name__} is not available (file {self.file!r})",
                 hint="kernels are compiled from their Python source: define them in a file or a "
                 "notebook cell, not through exec() or in an interactive python without one",
-            ) from None
-        text = "".join(lines)
-        dedented = textwrap.dedent(text)
-        self.indent = len(lines[0]) - len(lines[0].lstrip())
-        self.lines = text.splitlines()
-        self.first_line = first
+            )
+        dedented = textwrap.dedent(self.text)
         try:
             tree = ast.parse(dedented)
         except SyntaxError as error:
@@ -56,9 +66,21 @@ class Source:
                 1,
                 self.lines[0],
             )
-        self.tree: ast.FunctionDef = found
+        code = function.__code__
+        names = [a.arg for a in (*found.args.posonlyargs, *found.args.args)]
+        if found.name != code.co_name or tuple(names) != code.co_varnames[: code.co_argcount]:
+            raise CompileError(
+                f"the file has changed since {function.__name__} was imported from it: {found.name}"
+                f"({', '.join(names)}) stands there now",
+                self.file,
+                first,
+                1,
+                self.lines[0],
+                hint="import it again (importlib.reload), or start the program again",
+            )
         if inspect.isgeneratorfunction(function):
             self.fail(found, "a kernel cannot be a generator", "remove `yield`")
+        return found
 
     def _closure(self) -> dict[str, Any]:
         cells = self.function.__closure__ or ()

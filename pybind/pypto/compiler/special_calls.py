@@ -217,7 +217,7 @@ class SpecialCalls(Scratchpad):
     def call_round(self, function: Instruction, arguments: Arguments) -> Any:
         value = self.need_scalar(arguments.bind(["x"], 1)["x"][1], "a number")
         if isinstance(value, Const) and value.type is None:
-            value = Const(float(value.value), types.f32)
+            value = Const(types.as_float(value.value), types.f32)
         if not (value.type and value.type.is_float):
             raise self.error(f"{function.__name__} is for floats, not {describe(value)}")
         return self.convert(value, value.type, function.data)
