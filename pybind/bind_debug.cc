@@ -26,13 +26,13 @@ namespace pyb = pybind11;
 
 class PySession {
 public:
-  PySession(const rt::Device& device,
+  PySession(const DeviceHandle& device,
             const ProgramHandle& program,
             const Dim& grid,
             const Dim& block,
             const pyb::list& args,
             const pyb::dict& options)
-      : device_(device), program_(program.program) {
+      : device_(*device), program_(program.program) {
     sim::LaunchConfig config;
     config.grid = to_dim3(grid);
     config.block = to_dim3(block);
@@ -135,11 +135,30 @@ public:
   }
   void assign(const std::string& place, const std::string& value) {
     std::string error;
-    const std::optional<dbg::Evaluated> to = session_->evaluate(place, error);
-    const std::optional<dbg::Evaluated> from = to ? session_->evaluate(value, error) : std::nullopt;
-    if (!from || !session_->assign(to->place, from->value, error)) {
+    const std::optional<dbg::Evaluated> from = session_->evaluate(value, error);
+    if (!from) {
       refuse(error);
     }
+    assign_value(place, *from);
+  }
+  void assign_real(const std::string& place, double value) {
+    dbg::Evaluated from;
+    from.value = dbg::Value::of_real(value);
+    assign_value(place, from);
+  }
+  void assign_truth(const std::string& place, bool value) {
+    std::string error;
+    const std::optional<dbg::Evaluated> to = session_->evaluate(place, error);
+    if (!to) {
+      refuse(error);
+    }
+    if (to->place.type != isa::Type::kPred) {
+      refuse(
+          fmt::format("only a predicate takes True or False, and {} is none; write 1 or 0", place));
+    }
+    dbg::Evaluated from;
+    from.value = {isa::Type::kPred, false, value ? uint64_t{1} : uint64_t{0}, 0};
+    assign_value(place, from);
   }
 
   // ------------------------------------------------ stop points
@@ -235,6 +254,10 @@ public:
   /// (warp, state, pc or None, why it does not issue) of a block's warps.
   pyb::list warps(uint64_t block) const {
     pyb::list result;
+    if (block >= session_->launch().block_count()) {
+      refuse(fmt::format(
+          "there is no block {}; the grid has {}", block, session_->launch().block_count()));
+    }
     const sim::BlockRun* const state = session_->block(block);
     if (state == nullptr) {
       return result;
@@ -266,6 +289,14 @@ private:
       {"stalls", [](const sim::TimingReport& report) { return sim::stalls_text(report); }},
       {"counters", [](const sim::TimingReport& report) { return sim::counters_text(report); }},
   };
+
+  void assign_value(const std::string& place, const dbg::Evaluated& value) {
+    std::string error;
+    const std::optional<dbg::Evaluated> to = session_->evaluate(place, error);
+    if (!to || !session_->assign_all(*to, value, error)) {
+      refuse(error);
+    }
+  }
 
   sim::TimingReport timing_report(const std::vector<std::string>& stages) const {
     const std::optional<sim::TimedResult> timed = session_->timed_result();
@@ -410,74 +441,86 @@ public:
   uint64_t lanes_shown = 2; // of each group of a step's text
 };
 
+using SessionHandle = OfProcess<PySession>;
+
 } // namespace
 
 void bind_debug(pyb::module_& module) {
-  pyb::class_<PySession>(module, "Session")
-      .def(pyb::init<const rt::Device&,
-                     const ProgramHandle&,
-                     const Dim&,
-                     const Dim&,
-                     const pyb::list&,
-                     const pyb::dict&>())
-      .def("resume", &PySession::resume)
-      .def("reverse", &PySession::reverse)
-      .def("interrupt", &PySession::interrupt)
-      .def_readwrite("lanes_shown", &PySession::lanes_shown)
-      .def_property_readonly("is_over", [](PySession& self) { return self.session().is_over(); })
-      .def_property_readonly("cycle", [](PySession& self) { return self.session().cycle(); })
-      .def_property_readonly("position", [](PySession& self) { return self.session().position(); })
+  pyb::class_<SessionHandle>(module, "Session")
+      .def(pyb::init([](const DeviceHandle& device,
+                        const ProgramHandle& program,
+                        const Dim& grid,
+                        const Dim& block,
+                        const pyb::list& args,
+                        const pyb::dict& options) {
+        return SessionHandle(
+            std::make_unique<PySession>(device, program, grid, block, args, options));
+      }))
+      .def("resume", through(&PySession::resume))
+      .def("reverse", through(&PySession::reverse))
+      .def("interrupt", through(&PySession::interrupt))
+      .def("show_lanes",
+           [](const SessionHandle& self, uint64_t count) { self->lanes_shown = count; })
+      .def_property_readonly("is_over",
+                             [](const SessionHandle& self) { return self->session().is_over(); })
+      .def_property_readonly("cycle",
+                             [](const SessionHandle& self) { return self->session().cycle(); })
+      .def_property_readonly("position",
+                             [](const SessionHandle& self) { return self->session().position(); })
       .def_property_readonly("pc",
-                             [](PySession& self) -> std::optional<uint32_t> {
-                               const dbg::Focus& focus = self.session().focus();
-                               const uint32_t pc = self.session().pc(focus.block, focus.warp);
+                             [](const SessionHandle& self) -> std::optional<uint32_t> {
+                               const dbg::Focus& focus = self->session().focus();
+                               const uint32_t pc = self->session().pc(focus.block, focus.warp);
                                return pc == dbg::kNoPc ? std::nullopt : std::optional<uint32_t>(pc);
                              })
       .def_property_readonly("focus",
-                             [](PySession& self) {
-                               const dbg::Focus& focus = self.session().focus();
+                             [](const SessionHandle& self) {
+                               const dbg::Focus& focus = self->session().focus();
                                return pyb::make_tuple(focus.block, focus.warp, focus.lane);
                              })
       .def("set_focus",
-           [](PySession& self, uint64_t block, uint32_t warp, uint32_t lane) {
+           [](const SessionHandle& self, uint64_t block, uint32_t warp, uint32_t lane) {
              std::string error;
-             if (!self.session().set_focus({block, warp, lane}, error)) {
+             if (!self->session().set_focus({block, warp, lane}, error)) {
                refuse(error);
              }
            })
-      .def_property_readonly("block_lanes",
-                             [](PySession& self) { return self.session().launch().image().lanes; })
+      .def_property_readonly(
+          "block_lanes",
+          [](const SessionHandle& self) { return self->session().launch().image().lanes; })
       .def_property_readonly("register_counts",
-                             [](PySession& self) {
-                               return pyb::make_tuple(self.program().reg32_limit(),
-                                                      self.program().reg64_limit());
+                             [](const SessionHandle& self) {
+                               return pyb::make_tuple(self->program().reg32_limit(),
+                                                      self->program().reg64_limit());
                              })
-      .def("read_register", &PySession::read_register)
-      .def("register_type", &PySession::register_type)
-      .def("read_memory", &PySession::read_memory)
-      .def("read_l1", &PySession::read_l1)
-      .def("evaluate", &PySession::evaluate)
-      .def("assign", &PySession::assign)
-      .def("add_break", &PySession::add_break)
-      .def("add_watch", &PySession::add_watch)
-      .def("add_catch", &PySession::add_catch)
-      .def("delete_stop", &PySession::delete_stop)
-      .def("enable_stop", &PySession::enable_stop)
-      .def("stops", &PySession::stops)
-      .def("findings", &PySession::findings)
-      .def("timeline", &PySession::timeline)
+      .def("read_register", through(&PySession::read_register))
+      .def("register_type", through(&PySession::register_type))
+      .def("read_memory", through(&PySession::read_memory))
+      .def("read_l1", through(&PySession::read_l1))
+      .def("evaluate", through(&PySession::evaluate))
+      .def("assign", through(&PySession::assign))
+      .def("assign_real", through(&PySession::assign_real))
+      .def("assign_truth", through(&PySession::assign_truth))
+      .def("add_break", through(&PySession::add_break))
+      .def("add_watch", through(&PySession::add_watch))
+      .def("add_catch", through(&PySession::add_catch))
+      .def("delete_stop", through(&PySession::delete_stop))
+      .def("enable_stop", through(&PySession::enable_stop))
+      .def("stops", through(&PySession::stops))
+      .def("findings", through(&PySession::findings))
+      .def("timeline", through(&PySession::timeline))
       .def_property_readonly("timeline_dropped",
-                             [](PySession& self) -> uint64_t {
-                               const sim::Timeline* const timeline = self.session().timeline();
+                             [](const SessionHandle& self) -> uint64_t {
+                               const sim::Timeline* const timeline = self->session().timeline();
                                return timeline == nullptr ? 0 : timeline->dropped();
                              })
-      .def("counters", &PySession::counters)
-      .def("reports", &PySession::reports)
-      .def("bubbles", &PySession::bubbles)
-      .def("warps", &PySession::warps)
-      .def("prints", [](PySession& self) {
+      .def("counters", through(&PySession::counters))
+      .def("reports", through(&PySession::reports))
+      .def("bubbles", through(&PySession::bubbles))
+      .def("warps", through(&PySession::warps))
+      .def("prints", [](const SessionHandle& self) {
         std::vector<std::string> lines;
-        for (const sim::PrintLine& line : self.session().prints()) {
+        for (const sim::PrintLine& line : self->session().prints()) {
           lines.push_back(line.text);
         }
         return lines;

@@ -2,6 +2,9 @@
 // Exceptions of the libraries as classes of pypto.errors, with their numbers as attributes.
 #include "pybind/bindings.h"
 
+#include <new>
+#include <stdexcept>
+
 namespace pto::py {
 
 namespace {
@@ -85,6 +88,10 @@ void translate(std::exception_ptr pointer) {
     raise("PtoError", error.what());
   } catch (const InternalError& error) {
     raise("InternalError", error.what());
+  } catch (const std::bad_alloc&) {
+    raise("AllocationError", "the host has not so much memory");
+  } catch (const std::length_error&) { // a size beyond what any memory could hold
+    raise("AllocationError", "the host has not so much memory");
   }
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Measuring on devices, emulated or not, breakdowns and calibration; profiles travel as their JSON text.
+// Measuring on devices, emulated or not, breakdowns and calibration; profiles travel as their JSON
+// text.
 #include "isa/machine.h"
 #include "pybind/bindings.h"
 #include "runtime/profile/breakdown.h"
@@ -9,6 +10,8 @@
 #include "runtime/profile/report.h"
 
 #include <algorithm>
+#include <atomic>
+#include <optional>
 
 namespace pto::py {
 
@@ -63,16 +66,54 @@ std::vector<sim::LaunchArg> place(const Input& input, sim::Hbm& hbm) {
   return args;
 }
 
+/// Lets Ctrl-C end what the simulator measures on a thread that does not hold the interpreter's
+/// lock.
+class SignalWatch {
+public:
+  explicit SignalWatch(rt::MeasureOptions& options) {
+    options.interrupt = &is_interrupted_;
+    options.progress = [this] {
+      const pyb::gil_scoped_acquire locked;
+      if (!signal_ && PyErr_CheckSignals() != 0) {
+        signal_.emplace();
+        is_interrupted_ = true;
+      }
+    };
+  }
+
+  /// Runs `call`, which gives up with MeasureError, and raises the signal's exception if there was
+  /// one.
+  template <class Call> void run(Call&& call) {
+    try {
+      call();
+    } catch (const rt::MeasureError&) {
+      if (!signal_) {
+        throw;
+      }
+    }
+    if (signal_) {
+      const pyb::gil_scoped_acquire locked;
+      const pyb::error_already_set raised = std::move(*signal_);
+      throw raised;
+    }
+  }
+
+private:
+  std::atomic<bool> is_interrupted_{false};
+  std::optional<pyb::error_already_set> signal_;
+};
+
 /// What each of the machines would have said of the launch.
 void add_simulations(rt::KernelProfile& kernel,
                      const ProgramHandle& program,
                      const Input& input,
                      sim::LaunchConfig config,
-                     const std::vector<isa::MachineProfile>& machines) {
+                     const std::vector<isa::MachineProfile>& machines,
+                     const rt::MeasureOptions& options) {
   for (const isa::MachineProfile& simulated : machines) {
     sim::Machine machine(simulated);
     config.args = place(input, machine.hbm);
-    kernel.simulated.push_back(rt::simulate(machine, program.program, config));
+    kernel.simulated.push_back(rt::simulate(machine, program.program, config, options));
   }
 }
 
@@ -89,7 +130,6 @@ std::string measure_emulated(const ProgramHandle& program,
                              uint64_t seed,
                              uint32_t dynamic_l1_bytes) {
   const Input input{std::move(arrays), std::move(arguments)};
-  const pyb::gil_scoped_release unlocked;
   sim::LaunchConfig config;
   config.grid = to_dim3(grid);
   config.block = to_dim3(block);
@@ -97,19 +137,23 @@ std::string measure_emulated(const ProgramHandle& program,
   rt::MeasureOptions options;
   options.runs = runs;
   options.noise = {noise, seed, 0};
+  SignalWatch watch(options);
   rt::Profile profile;
   profile.device = rt::emulated_device(device_name, device, options.noise);
   profile.tool = "pypto " PTO_VERSION;
-  {
-    sim::Machine machine(device);
-    config.args = place(input, machine.hbm);
-    profile.kernels.push_back(rt::measure_emulated(machine, program.program, config, options));
-  }
-  add_simulations(profile.kernels.back(), program, input, config, machines);
+  const pyb::gil_scoped_release unlocked;
+  watch.run([&] {
+    {
+      sim::Machine machine(device);
+      config.args = place(input, machine.hbm);
+      profile.kernels.push_back(rt::measure_emulated(machine, program.program, config, options));
+    }
+    add_simulations(profile.kernels.back(), program, input, config, machines, options);
+  });
   return rt::to_json_text(profile);
 }
 
-std::string measure_on_device(rt::Device& device,
+std::string measure_on_device(const DeviceHandle& handle,
                               const ProgramHandle& program,
                               const Dim& grid,
                               const Dim& block,
@@ -140,6 +184,8 @@ std::string measure_on_device(rt::Device& device,
   }
   rt::MeasureOptions options;
   options.runs = runs;
+  SignalWatch watch(options);
+  rt::Device& device = *handle;
   return waiting(device, [&] {
     rt::Profile profile;
     profile.device = rt::profile_device(device);
@@ -149,7 +195,7 @@ std::string measure_on_device(rt::Device& device,
     config.grid = on_device.grid;
     config.block = on_device.block;
     config.dynamic_l1_bytes = dynamic_l1_bytes;
-    add_simulations(profile.kernels.back(), program, input, config, machines);
+    add_simulations(profile.kernels.back(), program, input, config, machines, options);
     return rt::to_json_text(profile);
   });
 }

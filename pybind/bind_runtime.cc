@@ -32,6 +32,10 @@ struct PyResult {
   rt::LaunchResult result;
   std::shared_ptr<const sim::Program> program;
 };
+using BufferHandle = OfProcess<PyBuffer>;
+using StreamHandle = OfProcess<PyStream>;
+using EventHandle = OfProcess<PyEvent>;
+using TicketHandle = OfProcess<PyTicket>;
 
 /// Called by whoever waits: lets Ctrl-C through.
 void check_signals() {
@@ -41,12 +45,12 @@ void check_signals() {
   }
 }
 
-rt::Device open_device(const std::string& name,
-                       const std::string& profile,
-                       const isa::MachineProfile* machine,
-                       double noise,
-                       uint64_t noise_seed,
-                       unsigned host_threads) {
+DeviceHandle open_device(const std::string& name,
+                         const std::string& profile,
+                         const isa::MachineProfile* machine,
+                         double noise,
+                         uint64_t noise_seed,
+                         unsigned host_threads) {
   rt::DeviceOptions options;
   options.profile = profile;
   if (machine != nullptr) {
@@ -56,7 +60,7 @@ rt::Device open_device(const std::string& name,
   options.noise_seed = noise_seed;
   options.host_threads = host_threads;
   options.on_wait = &check_signals;
-  return rt::Device::open(name, options);
+  return DeviceHandle(rt::Device::open(name, options));
 }
 
 rt::LaunchOptions to_options(const pyb::dict& given) {
@@ -85,13 +89,14 @@ rt::LaunchOptions to_options(const pyb::dict& given) {
   return options;
 }
 
-PyTicket launch(rt::Device& device,
-                const ProgramHandle& program,
-                const Dim& grid,
-                const Dim& block,
-                const pyb::list& args,
-                const PyStream* stream,
-                const pyb::dict& options) {
+TicketHandle launch(const DeviceHandle& handle,
+                    const ProgramHandle& program,
+                    const Dim& grid,
+                    const Dim& block,
+                    const pyb::list& args,
+                    const StreamHandle* stream,
+                    const pyb::dict& options) {
+  rt::Device& device = *handle;
   rt::LaunchSpec spec{.program = program.program,
                       .grid = to_dim3(grid),
                       .block = to_dim3(block),
@@ -101,39 +106,48 @@ PyTicket launch(rt::Device& device,
     spec.args.push_back(to_argument(item)); // `args` keeps the buffers alive
   }
   rt::Ticket ticket = waiting(device, [&] {
-    return stream == nullptr ? device.launch(spec) : device.launch(spec, stream->stream);
+    return stream == nullptr ? device.launch(spec) : device.launch(spec, (*stream)->stream);
   });
-  return {device, std::move(ticket), program.program};
+  return TicketHandle(PyTicket{device, std::move(ticket), program.program});
 }
 
 void bind_device(pyb::module_& module) {
-  pyb::class_<rt::Device>(module, "Device")
+  pyb::class_<DeviceHandle>(module, "Device")
       .def(pyb::init(&open_device))
-      .def_property_readonly("name", [](const rt::Device& device) { return device.info().name; })
-      .def_property_readonly("kind", [](const rt::Device& device) { return device.info().kind; })
+      .def_property_readonly("name", [](const DeviceHandle& self) { return self->info().name; })
+      .def_property_readonly("kind", [](const DeviceHandle& self) { return self->info().kind; })
       .def_property_readonly("description",
-                             [](const rt::Device& device) { return device.info().description; })
+                             [](const DeviceHandle& self) { return self->info().description; })
       .def_property_readonly("is_emulated",
-                             [](const rt::Device& device) { return device.info().is_emulated; })
-      .def_property_readonly("profile", [](const rt::Device& device) { return device.profile(); })
-      .def("alloc",
-           [](rt::Device& device, uint64_t size_bytes, std::string name, std::string made_by) {
-             return PyBuffer{device, device.alloc(size_bytes, std::move(name), std::move(made_by))};
-           })
+                             [](const DeviceHandle& self) { return self->info().is_emulated; })
+      .def_property_readonly("profile", [](const DeviceHandle& self) { return self->profile(); })
+      .def(
+          "alloc",
+          [](const DeviceHandle& self, uint64_t size_bytes, std::string name, std::string made_by) {
+            rt::Device& device = *self;
+            return BufferHandle(
+                PyBuffer{device, device.alloc(size_bytes, std::move(name), std::move(made_by))});
+          })
       .def("launch", &launch)
       .def("make_stream",
-           [](rt::Device& device) {
-             return PyStream{device, device.make_stream()};
+           [](const DeviceHandle& self) {
+             rt::Device& device = *self;
+             return StreamHandle(PyStream{device, device.make_stream()});
            })
-      .def("sync", [](rt::Device& device) { waiting(device, [&] { device.sync(); }); })
-      .def("interrupt", &rt::Device::interrupt)
+      .def("sync",
+           [](const DeviceHandle& self) {
+             rt::Device& device = *self;
+             waiting(device, [&] { device.sync(); });
+           })
+      .def("interrupt", through(&rt::Device::interrupt))
       .def("wait_idle",
-           [](rt::Device& device, double seconds) {
+           [](const DeviceHandle& self, double seconds) {
+             rt::Device& device = *self;
              return waiting(device, [&] { return device.wait_idle(seconds); });
            })
-      .def("take_prints", &rt::Device::take_prints)
-      .def("usage", [](const rt::Device& device) {
-        const rt::Device::Usage usage = device.usage();
+      .def("take_prints", through(&rt::Device::take_prints))
+      .def("usage", [](const DeviceHandle& self) {
+        const rt::Device::Usage usage = self->usage();
         return std::make_pair(usage.bytes, usage.buffers);
       });
   module.def("waiting_threads", [] { return Unlocked::count().load(); });
@@ -147,48 +161,68 @@ void bind_device(pyb::module_& module) {
 }
 
 void bind_buffer(pyb::module_& module) {
-  pyb::class_<PyBuffer>(module, "Buffer")
-      .def_property_readonly("address", [](const PyBuffer& self) { return self.buffer.address(); })
+  pyb::class_<BufferHandle>(module, "Buffer")
+      .def_property_readonly("address",
+                             [](const BufferHandle& self) { return self->buffer.address(); })
       .def_property_readonly("nbytes",
-                             [](const PyBuffer& self) { return self.buffer.size_bytes(); })
-      .def_property_readonly("name", [](const PyBuffer& self) { return self.buffer.name(); })
+                             [](const BufferHandle& self) { return self->buffer.size_bytes(); })
+      .def_property_readonly("name", [](const BufferHandle& self) { return self->buffer.name(); })
       .def_property_readonly("is_freed",
-                             [](const PyBuffer& self) { return self.buffer.is_freed(); })
-      .def("free", [](PyBuffer& self, std::string where) { self.buffer.free(std::move(where)); })
+                             [](const BufferHandle& self) { return self->buffer.is_freed(); })
+      .def("free",
+           [](const BufferHandle& self, std::string where) { self->buffer.free(std::move(where)); })
       .def("write",
-           [](PyBuffer& self, const pyb::buffer& from, uint64_t offset) {
+           [](const BufferHandle& self, const pyb::buffer& from, uint64_t offset) {
              const pyb::buffer_info info = from.request();
-             waiting(self.device, [&] { self.buffer.write(readable_bytes(info), offset); });
+             PyBuffer& to = *self;
+             waiting(to.device, [&] { to.buffer.write(readable_bytes(info), offset); });
            })
       .def("read",
-           [](const PyBuffer& self, const pyb::buffer& to, uint64_t offset) {
+           [](const BufferHandle& self, const pyb::buffer& to, uint64_t offset) {
              const pyb::buffer_info info = to.request(true);
-             rt::Device device = self.device;
-             waiting(device, [&] { self.buffer.read(writable_bytes(info), offset); });
+             PyBuffer& from = *self;
+             waiting(from.device, [&] { from.buffer.read(writable_bytes(info), offset); });
            })
-      .def("wait", [](PyBuffer& self) { waiting(self.device, [&] { self.buffer.wait(); }); });
+      .def("wait", [](const BufferHandle& self) {
+        PyBuffer& on = *self;
+        waiting(on.device, [&] { on.buffer.wait(); });
+      });
 }
 
 void bind_stream(pyb::module_& module) {
-  pyb::class_<PyStream>(module, "Stream")
-      .def("sync", [](PyStream& self) { waiting(self.device, [&] { self.stream.sync(); }); })
-      .def("is_idle", [](const PyStream& self) { return self.stream.is_idle(); })
-      .def("record",
-           [](PyStream& self) {
-             return PyEvent{self.device, self.stream.record()};
+  pyb::class_<StreamHandle>(module, "Stream")
+      .def("sync",
+           [](const StreamHandle& self) {
+             PyStream& on = *self;
+             waiting(on.device, [&] { on.stream.sync(); });
            })
-      .def("wait", [](PyStream& self, const PyEvent& event) { self.stream.wait(event.event); });
-  pyb::class_<PyEvent>(module, "Event")
-      .def("is_done", [](const PyEvent& self) { return self.event.is_done(); })
-      .def("wait", [](PyEvent& self) { waiting(self.device, [&] { self.event.wait(); }); });
+      .def("is_idle", [](const StreamHandle& self) { return self->stream.is_idle(); })
+      .def("record",
+           [](const StreamHandle& self) {
+             return EventHandle(PyEvent{self->device, self->stream.record()});
+           })
+      .def("wait", [](const StreamHandle& self, const EventHandle& event) {
+        self->stream.wait(event->event);
+      });
+  pyb::class_<EventHandle>(module, "Event")
+      .def("is_done", [](const EventHandle& self) { return self->event.is_done(); })
+      .def("wait", [](const EventHandle& self) {
+        PyEvent& on = *self;
+        waiting(on.device, [&] { on.event.wait(); });
+      });
 }
 
 void bind_launch(pyb::module_& module) {
-  pyb::class_<PyTicket>(module, "Ticket")
-      .def("is_done", [](const PyTicket& self) { return self.ticket.is_done(); })
-      .def("wait", [](PyTicket& self) { waiting(self.device, [&] { self.ticket.wait(); }); })
-      .def("result", [](PyTicket& self) {
-        return PyResult{waiting(self.device, [&] { return self.ticket.result(); }), self.program};
+  pyb::class_<TicketHandle>(module, "Ticket")
+      .def("is_done", [](const TicketHandle& self) { return self->ticket.is_done(); })
+      .def("wait",
+           [](const TicketHandle& self) {
+             PyTicket& on = *self;
+             waiting(on.device, [&] { on.ticket.wait(); });
+           })
+      .def("result", [](const TicketHandle& self) {
+        PyTicket& of = *self;
+        return PyResult{waiting(of.device, [&] { return of.ticket.result(); }), of.program};
       });
   pyb::class_<PyResult>(module, "LaunchResult")
       .def_property_readonly(
@@ -218,8 +252,8 @@ void bind_launch(pyb::module_& module) {
 
 rt::LaunchArgument to_argument(const pyb::handle& item) {
   const auto pair = pyb::reinterpret_borrow<pyb::tuple>(item);
-  if (pyb::isinstance<PyBuffer>(pair[0])) {
-    return rt::LaunchArgument::pointer(pair[0].cast<const PyBuffer&>().buffer,
+  if (pyb::isinstance<BufferHandle>(pair[0])) {
+    return rt::LaunchArgument::pointer(pair[0].cast<const BufferHandle&>()->buffer,
                                        pair[1].cast<uint64_t>());
   }
   const auto type_name = pair[1].cast<std::string>();

@@ -8,6 +8,7 @@
 #pragma once
 
 #include "isa/object.h"
+#include "pybind/of_process.h"
 #include "runtime/device.h"
 #include "simulator/checks/checks.h"
 #include "simulator/checks/finding.h"
@@ -118,6 +119,8 @@ template <class Call> auto waiting(rt::Device& device, Call&& call) {
     throw;
   }
 }
+
+using DeviceHandle = OfProcess<rt::Device>;
 
 /// An argument from Python: (Buffer, byte offset) or (bits, type name).
 [[nodiscard]] rt::LaunchArgument to_argument(const pybind11::handle& item);

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import atexit
+import os
 import sys
 import threading
 import time
-from typing import Any
+from typing import Any, Callable
 
 from pypto import _pypto
+from pypto.checked import U64, instance, real, shown, text, whole
+from pypto.errors import DeviceError
 from pypto.machine import Machine
 
 _lock = threading.RLock()
@@ -25,13 +28,30 @@ class Device:
     Used as a context manager (`with pto.device("emulated:ascend950"):`) it is current inside the `with`;
     after it the device is again that was current before this one was chosen.
     Devices are shared: the same name and options give the same object, with the same memory.
+
+    In a child process that fork() made, a device begins anew, with empty memory; tensors, streams, launches
+    and debug sessions of the parent raise DeviceError there. A board raises it too: fork() does not copy it.
     """
 
-    def __init__(self, impl: _pypto.Device, checks: str) -> None:
-        self._impl = impl
+    def __init__(self, opened: Callable[[], _pypto.Device], checks: str) -> None:
+        self._open = opened
+        self._opened: _pypto.Device | None = opened()
+        self._kind = self._opened.kind
         self.checks = checks
         self._chosen_over: Device | None = None
         self._former: list[Device | None] = []
+
+    @property
+    def _impl(self) -> _pypto.Device:
+        with _lock:
+            if self._opened is None:
+                if self._kind == "npu":
+                    raise DeviceError(
+                        "a board that the parent process has opened cannot be used after fork(): start the "
+                        'process with multiprocessing.get_context("spawn"), or open the board in the child only'
+                    )
+                self._opened = self._open()
+            return self._opened
 
     @property
     def name(self) -> str:
@@ -64,7 +84,7 @@ class Device:
         return self._impl.usage()[0]
 
     def sync(self) -> None:
-        """Waits for every launch made so far; see `pypto.sync`."""
+        """Waits for every launch made so far; see `pypto.sync`. Raises KernelError."""
         try:
             self._impl.sync()
         finally:
@@ -106,6 +126,8 @@ class Stream:
     """
 
     def __init__(self, device: Device | None = None, impl: _pypto.Stream | None = None) -> None:
+        if device is not None:
+            instance("device", device, Device, "what pypto.device(name) returns")
         self.device = device if device is not None else current_device()
         self._impl = impl if impl is not None else self.device._impl.make_stream()
 
@@ -126,7 +148,10 @@ class Stream:
         return Event(self.device, self._impl.record())
 
     def wait(self, event: "Event") -> None:
-        """Work made on this stream from now on starts after `event`, a point of any stream of the device."""
+        """Work made on this stream from now on starts after `event`, a point of any stream of the device.
+
+        Raises WrongDeviceError for one of another device."""
+        instance("event", event, Event, "what Stream.record() returns")
         self._impl.wait(event._impl)
 
     def __repr__(self) -> str:
@@ -164,16 +189,25 @@ def open_device(
     seed: int = 0,
     checks: str = "",
 ) -> Device:
-    """The device of that name, without making it current. Arguments as of `device`."""
+    """The device of that name, without making it current. Arguments and errors as of `device`."""
+    text("the name of the device", name, 'a string such as "sim"')
     machine = profile if isinstance(profile, Machine) else None
-    text = "" if profile is None or machine is not None else str(profile)
-    key = (name, text, machine.to_json() if machine else "", noise, seed, checks)
+    if not (profile is None or machine is not None or isinstance(profile, (str, os.PathLike))):
+        raise TypeError(f"profile is {shown(profile)}; expected a name, a path or a pypto.Machine")
+    path = "" if profile is None or machine is not None else os.fspath(profile)
+    noise = real("noise", noise)
+    seed = whole("seed", seed, high=U64)
+    text("checks", checks, 'names such as "mem,race", or "all"')
+    key = (name, path, machine.to_json() if machine else "", noise, seed, checks)
     with _lock:
         found = _devices.get(key)
         if found is None:
             _pypto.check_names(checks)
-            impl = _pypto.Device(name, text, machine._impl if machine else None, noise, seed, 0)
-            found = _devices[key] = Device(impl, checks)
+
+            def opened() -> _pypto.Device:
+                return _pypto.Device(name, path, machine._impl if machine else None, noise, seed, 0)
+
+            found = _devices[key] = Device(opened, checks)
         return found
 
 
@@ -194,7 +228,8 @@ def device(
     noise: of an emulated device's clock, as a relative standard deviation (0.05 is 5 %), from `seed`.
     checks: what launches on it look for unless they say otherwise: "mem,race", "all".
 
-    Raises DeviceUnavailableError, which lists what was looked for.
+    Raises DeviceUnavailableError, which lists what was looked for and says what is wrong with a profile or
+    the noise; InputError for names of checks; TypeError and ValueError.
     """
     global _current
     if name is None:
@@ -221,10 +256,14 @@ def sync() -> None:
 
     Raises KernelError if one of them failed and no wait has said so yet.
     """
-    with _lock:
-        devices = list(_devices.values())
-    for one in devices:
+    for one in _used():
         one.sync()
+
+
+def _used() -> list[Device]:
+    """Devices that have been opened in this process."""
+    with _lock:
+        return [one for one in _devices.values() if one._opened is not None]
 
 
 def devices() -> list[tuple[str, bool, str, list[str]]]:
@@ -234,7 +273,7 @@ def devices() -> list[tuple[str, bool, str, list[str]]]:
 
 def _end() -> None:
     """At exit: kernels that nobody waited for get a moment; what they say and what failed is shown."""
-    for one in list(_devices.values()):
+    for one in _used():
         try:
             if not one._impl.wait_idle(_EXIT_SECONDS):
                 one._impl.interrupt()
@@ -252,8 +291,17 @@ def _end() -> None:
                   file=sys.stderr)  # fmt: skip
     # Other threads that have waited too must be back in Python before the interpreter ends.
     deadline = time.monotonic() + _EXIT_SECONDS
-    while _pypto.waiting_threads() and time.monotonic() < deadline:
+    while _pypto.waiting_threads() > 0 and time.monotonic() < deadline:
         time.sleep(0.001)
 
 
+def _after_fork() -> None:
+    """In the child: threads of the parent's devices are not there, so none of its devices can be used."""
+    global _lock
+    _lock = threading.RLock()  # a thread that is not there may have held it
+    for one in _devices.values():
+        one._opened = None
+
+
 atexit.register(_end)
+os.register_at_fork(after_in_child=_after_fork)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Union
 
 from pypto import _pypto
+from pypto.checked import U32, flag, instance, optional_whole, shown, text, whole
 from pypto.device import Device, Stream, current_device
 from pypto.errors import WrongDeviceError
 from pypto.findings import Finding, make_findings
@@ -14,6 +15,7 @@ from pypto.timeline import Timeline, make_timeline, stage_finder
 
 Dim = Union[int, tuple[int, ...]]
 
+CHECKS_EXPECTED = 'names such as "mem,race", or "all"'
 DEFAULT_GRID = (1, 1, 1)
 DEFAULT_BLOCK = (256, 1, 1)
 
@@ -38,7 +40,8 @@ class Launch:
         return self._ticket.is_done()
 
     def wait(self) -> "Launch":
-        """Until the kernel has ended. Raises KernelError if it failed and nobody was told yet."""
+        """Until the kernel has ended. Raises KernelError if it failed and nobody was told yet,
+        LaunchInterrupted if it was ended."""
         try:
             self._ticket.wait()
         finally:
@@ -118,12 +121,29 @@ def launch(
     dynamic_l1: bytes of scratchpad behind the kernel's own.
     max_instructions, max_cycles: limits after which the launch ends with KernelError.
 
-    Raises TypeError and CompileError for arguments that the kernel does not take, LaunchError for what
-    does not fit the machine, FreedTensorError, WrongDeviceError. A kernel that fails raises KernelError
+    Raises TypeError for arguments of the wrong kind, ValueError for numbers out of range, CompileError,
+    InputError for the names of checks and schedules, LaunchError for what does not fit the machine,
+    FreedTensorError, WrongDeviceError. A kernel that fails raises KernelError
     where the host next waits for it: `sync()`, `Launch.wait()`, a copy of one of its tensors.
     """
+    options = {
+        "checks": None if checks is None else text("checks", checks, CHECKS_EXPECTED),
+        "schedule": text("schedule", schedule, 'a name such as "lockstep"'),
+        "timed": None if timed is None else flag("timed", timed),
+        "timeline": flag("timeline", timeline),
+        "dynamic_l1": whole("dynamic_l1", dynamic_l1, high=U32),
+        "max_instructions": optional_whole("max_instructions", max_instructions),
+        "max_cycles": optional_whole("max_cycles", max_cycles),
+        "launched_by": caller(),
+    }
+    if stream is not None:
+        instance("stream", stream, Stream, "a pypto.Stream")
     compiled, bound = bind(kernel, args)
     device = device_of(bound, stream)
+    if options["checks"] is None:
+        options["checks"] = device.checks
+    if timeline:
+        options["timed"] = True
     program = program_of(compiled)
     ticket = device._impl.launch(
         program,
@@ -131,31 +151,28 @@ def launch(
         as_dim("block", block),
         raw_arguments(bound),
         None if stream is None else stream._impl,
-        {
-            "checks": device.checks if checks is None else checks,
-            "schedule": schedule,
-            "timed": timed if not timeline else True,
-            "timeline": timeline,
-            "dynamic_l1": dynamic_l1,
-            "max_instructions": max_instructions,
-            "max_cycles": max_cycles,
-            "launched_by": caller(),
-        },
+        options,
     )
     return Launch(device, ticket, program, compiled)
 
 
 def as_dim(name: str, value: Dim) -> list[int]:
-    """Three extents."""
+    """Three extents. TypeError and ValueError for what is none."""
+    expected = f"{name} is {shown(value)}; expected an integer or up to three of them"
+    if isinstance(value, (str, bytes)):
+        raise TypeError(expected)
     try:
-        extents = [value.__index__()] if hasattr(value, "__index__") else [n.__index__() for n in value]
-    except (AttributeError, TypeError):
-        raise TypeError(f"{name} is {value!r}; expected an integer or up to three of them") from None
+        given = [value] if hasattr(value, "__index__") else list(value)
+        if any(isinstance(n, bool) for n in given):
+            raise TypeError
+        extents = [n.__index__() for n in given]
+    except (TypeError, AttributeError):
+        raise TypeError(expected) from None
     if not 1 <= len(extents) <= 3:
-        raise ValueError(f"{name} is {value!r}, with {len(extents)} extents; expected one to three")
+        raise ValueError(f"{name} is {shown(value)}, with {len(extents)} extents; expected one to three")
     for extent in extents:
-        if not 0 < extent < 2**32:
-            raise ValueError(f"{name} is {value!r}; each extent must be from 1 to {2**32 - 1}")
+        if not 0 < extent <= U32:
+            raise ValueError(f"{name} is {shown(value)}; each extent must be from 1 to {U32}")
     return extents + [1] * (3 - len(extents))
 
 
@@ -165,7 +182,10 @@ def raw_arguments(bound: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
 
 
 def bind(kernel: Any, args: Any) -> tuple[Any, list[tuple[Any, ...]]]:
-    """The kernel compiled for the arguments, and what a launch needs of each of them."""
+    """The kernel compiled for the arguments, and what a launch needs of each of them.
+
+    TypeError for what is no kernel and for arguments that it does not take, CompileError.
+    """
     if not isinstance(args, (tuple, list)):
         raise TypeError(f"args is {type(args).__name__}; expected a tuple of the kernel's arguments")
     if not hasattr(kernel, "compile") or isinstance(kernel, type):
@@ -177,7 +197,8 @@ def bind(kernel: Any, args: Any) -> tuple[Any, list[tuple[Any, ...]]]:
 
 
 def device_of(bound: list[tuple[Any, ...]], stream: Stream | None) -> Device:
-    """The device of the tensors and the stream; the current one without any."""
+    """The device of the tensors and the stream; the current one without any. WrongDeviceError where they
+    are on several."""
     device = None if stream is None else stream.device
     for item in bound:
         if item[0] != "tensor":

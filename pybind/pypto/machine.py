@@ -7,6 +7,8 @@ import os
 from typing import Any
 
 from pypto import _pypto
+from pypto.checked import path
+from pypto.checked import text as _string
 
 
 class Machine:
@@ -16,8 +18,8 @@ class Machine:
     """
 
     def __init__(self, name_or_path: "str | os.PathLike[str]" = "reference") -> None:
-        """A shipped profile by name (`machine_names()`) or a JSON file by path. Raises InputError."""
-        self._impl = _pypto.MachineProfile.load(os.fspath(name_or_path))
+        """A shipped profile by name (`machine_names()`) or a JSON file by path. Raises InputError, TypeError."""
+        self._impl = _pypto.MachineProfile.load(path("the machine", name_or_path))
 
     @classmethod
     def _wrap(cls, impl: _pypto.MachineProfile) -> "Machine":
@@ -27,14 +29,14 @@ class Machine:
 
     @classmethod
     def from_json(cls, text: str, name: str = "<text>") -> "Machine":
-        """From the text of a profile file; `name` is what messages call it. Raises InputError."""
-        return cls._wrap(_pypto.MachineProfile.parse(text, name))
+        """From the text of a profile file; `name` is what messages call it. Raises InputError, TypeError."""
+        return cls._wrap(_pypto.MachineProfile.parse(_string("text", text), _string("name", name)))
 
     def with_figures(self, *assignments: str) -> "Machine":
-        """A copy with figures changed, each "path=value". Raises InputError."""
+        """A copy with figures changed, each "path=value". Raises InputError, TypeError."""
         copy = self._impl.copy()
         for assignment in assignments:
-            copy.set(assignment)
+            copy.set(_string("a figure", assignment, 'a string such as "cores=8"'))
         return Machine._wrap(copy)
 
     @property

@@ -15,6 +15,9 @@ from typing import Any, Iterable, Union
 import numpy as np
 
 from pypto import _pypto
+from pypto.checked import U32, instance, real, shown, whole
+from pypto.checked import path as checked_path
+from pypto.checked import text as checked_text
 from pypto.device import Device, open_device
 from pypto.errors import DeviceUnavailableError
 from pypto.launch import DEFAULT_BLOCK, DEFAULT_GRID, Dim, as_dim, bind
@@ -23,6 +26,7 @@ from pypto.programs import program_of
 
 _EMULATED = "emulated:"
 _WARM_UPS = 5
+MOST_RUNS = 100_000
 
 
 @dataclass(frozen=True)
@@ -91,19 +95,20 @@ class Profile:
     """
 
     def __init__(self, text: str) -> None:
-        """From the text of a profile file. Raises InputError that says what is wrong where."""
-        self._text = _pypto.check_profile(text)
+        """From the text of a profile file. Raises InputError that says what is wrong where, TypeError."""
+        self._text = _pypto.check_profile(checked_text("the profile", text))
         self._data: dict[str, Any] = json.loads(self._text)
 
     @classmethod
     def load(cls, path: "str | os.PathLike[str]") -> "Profile":
-        """From a file."""
-        with open(path, encoding="utf-8") as file:
-            return cls(file.read())
+        """From a file. Raises InputError, OSError where it cannot be read."""
+        where = checked_path("path", path)
+        with open(where, encoding="utf-8", errors="replace") as file:
+            return cls(file.read().replace("\0", "\ufffd"))
 
     def save(self, path: "str | os.PathLike[str]") -> None:
-        """Writes it as JSON."""
-        with open(path, "w", encoding="utf-8") as file:
+        """Writes it as JSON. OSError where it cannot be written."""
+        with open(checked_path("path", path), "w", encoding="utf-8") as file:
             file.write(self._text)
 
     def to_json(self) -> str:
@@ -140,7 +145,12 @@ class Profile:
         return [run["cycles"] for run in self._data["kernels"][0].get("runs", [])]
 
     def cycle_breakdown(self, kernel: str = "", *, machine: str = "") -> CycleBreakdown:
-        """What each instruction cost. kernel: default the first; machine: whose simulation to show."""
+        """What each instruction cost. kernel: default the first; machine: whose simulation to show.
+
+        Raises InputError where the profile has none of that name.
+        """
+        checked_text("kernel", kernel)
+        checked_text("machine", machine)
         raw = _pypto.profile_breakdown(self._text, kernel, machine)
         return CycleBreakdown(
             kernel=raw["kernel"],
@@ -175,7 +185,8 @@ class Profile:
 
     def _calibrate(self, base: "str | Machine", name: str, others: "Iterable[Profile]") -> tuple[Machine, str]:
         machine = base if isinstance(base, Machine) else Machine(base)
-        texts = [self._text] + [other._text for other in others]
+        checked_text("name", name)
+        texts = [self._text] + [instance("one of others", other, Profile, "a Profile")._text for other in others]
         fitted, report = _pypto.calibrate(texts, machine._impl, name)
         return Machine._wrap(fitted), report
 
@@ -215,13 +226,18 @@ def profile_on_npu(
     compare: machine profile to simulate beside it; None: nothing.
     dynamic_l1: bytes of scratchpad behind the kernel's own.
 
-    Raises DeviceUnavailableError, which lists what was looked for, if there is no such device, and what
-    `launch` raises.
+    Ctrl-C ends it. Raises DeviceUnavailableError, which lists what was looked for, if there is no such
+    device, PtoError if the kernel does not run to its end, and what `launch` raises.
     """
     compiled, bound = bind(kernel, args)
-    name = device.name if isinstance(device, Device) else str(device)
-    if runs < 1:
-        raise ValueError(f"runs is {runs}; expected 1 at least")
+    if not isinstance(device, (str, Device)):
+        raise TypeError(f'device is {shown(device)}; expected a name such as "npu", or a pypto.Device')
+    name = device.name if isinstance(device, Device) else device
+    runs = whole("runs", runs, 1, MOST_RUNS)
+    noise, seed = real("noise", noise), whole("seed", seed)
+    if not 0 <= noise <= 1:
+        raise ValueError(f"noise is {noise}; expected a relative deviation from 0 to 1")
+    dynamic_l1 = whole("dynamic_l1", dynamic_l1, high=U32)
     machines = [] if compare is None else [compare if isinstance(compare, Machine) else Machine(compare)]
     tensors = list(dict.fromkeys(item[1] for item in bound if item[0] == "tensor"))  # given twice: still one
     arrays = [tensor.numpy(np.uint8).tobytes() for tensor in tensors]

@@ -9,9 +9,21 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from pypto import _pypto
+from pypto.checked import path as checked_path
+from pypto.checked import shown
+from pypto.checked import text as checked_text
 from pypto.types import ALL, DType, f32
 
 _lock = threading.Lock()
+
+
+def _after_fork() -> None:
+    """A thread that held the lock is not there in the child."""
+    global _lock
+    _lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_after_fork)
 _programs: dict[tuple[bytes, str], _pypto.Program] = {}
 _asserts: dict[int, dict[int, str]] = {}
 
@@ -84,8 +96,8 @@ class ObjectKernel:
         return _pypto.disassemble(self.object)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the object file (`.ptobj`)."""
-        with open(path, "wb") as file:
+        """Writes the object file (`.ptobj`). OSError where it cannot be written."""
+        with open(checked_path("path", path), "wb") as file:
             file.write(self.object)
 
     def compile(self, args: tuple[Any, ...]) -> "ObjectKernel":
@@ -118,7 +130,7 @@ class ObjectKernel:
         except (TypeError, ValueError, OverflowError) as error:
             reason = f": {error}" if str(error) else ""
             raise TypeError(
-                f"{self.name}(): argument {param.name} is {value!r}; expected a value of type "
+                f"{self.name}(): argument {param.name} is {shown(value)}; expected a value of type "
                 f"{param.type.name}{reason}"
             ) from None
         return ("scalar", bits, param.type.name)
@@ -127,16 +139,20 @@ class ObjectKernel:
 def load_kernel(path: str | os.PathLike[str], name: str = "") -> ObjectKernel:
     """A kernel of a `.ptobj` or `.pto` file. `name` may be left out where there is one only.
 
-    Raises InputError (what is wrong in the file, with its lines) or UnknownKernelError.
+    Raises InputError (what is wrong in the file, with its lines), UnknownKernelError, TypeError.
     """
-    return _object_kernel(_pypto.load_file(os.fspath(path)), name)
+    where, name = checked_path("path", path), checked_text("name", name)
+    return _object_kernel(_pypto.load_file(where), name)
 
 
 def assemble(text: str, name: str = "", filename: str = "<text>") -> ObjectKernel:
     """A kernel of PTO text. `filename` is what messages call it.
 
-    Raises InputError (with the lines and carets of the assembler) or UnknownKernelError.
+    Raises InputError (with the lines and carets of the assembler), UnknownKernelError, TypeError.
     """
+    if not isinstance(text, str):
+        raise TypeError(f"the PTO text is {shown(text)}; expected a string")
+    name, filename = checked_text("name", name), checked_text("filename", filename)
     return _object_kernel(_pypto.assemble(text, filename), name)
 
 

@@ -250,11 +250,6 @@ def stores_as(dtype: DType, held: DType) -> bool:
     return held in {bf16: (u16,), u16: (bf16,), f16x2: (f16, u32), f16: (f16x2,)}.get(dtype, ())
 
 
-def to_numpy_dtype(dtype: Any) -> np.dtype:
-    """The numpy type with the bits of a DType; numpy's own as they are."""
-    return dtype.numpy() if isinstance(dtype, DType) else np.dtype(dtype)
-
-
 def promote(a: DType, b: DType) -> DType | None:
     """The type in which `a op b` is computed; None where mixing needs an explicit conversion.
 

@@ -50,6 +50,12 @@ sim::TimedResult run_once(sim::Machine& machine,
   timed.timing.timeline_limits.max_entries = options.max_timeline_entries;
   timed.timing.max_cycles = options.max_cycles;
   timed.max_insns = options.max_insns;
+  timed.interrupt = options.interrupt;
+  if (options.progress) {
+    timed.progress = [&](const sim::Progress& /*progress*/, uint64_t /*cycle*/) {
+      options.progress();
+    };
+  }
   sim::TimedResult result = sim::run_timed(launch, shared, timed);
   if (result.run.status != sim::RunStatus::kCompleted) {
     throw MeasureError(

@@ -11,7 +11,9 @@
 #include "simulator/program.h"
 #include "simulator/timed.h"
 
+#include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -33,6 +35,8 @@ struct MeasureOptions {
   size_t max_timeline_entries = 1u << 18; // of which insn figures are made
   uint64_t max_insns = UINT64_MAX;
   uint64_t max_cycles = UINT64_MAX;
+  const std::atomic<bool>* interrupt = nullptr; // set: end soon, with MeasureError
+  std::function<void()> progress;               // called every few milliseconds of a run
 };
 
 /// What to say where a kernel was measured on arrays of zeros.

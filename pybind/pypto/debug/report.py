@@ -6,6 +6,8 @@ import html
 import os
 from dataclasses import dataclass
 
+from pypto.checked import path as checked_path
+
 
 class Report:
     """A report. In a notebook it shows itself; `save` writes the page; `str()` is the text form."""
@@ -20,8 +22,8 @@ class Report:
         return self._page
 
     def save(self, path: "str | os.PathLike[str]") -> None:
-        """Writes the page."""
-        with open(path, "w", encoding="utf-8") as file:
+        """Writes the page. OSError where it cannot."""
+        with open(checked_path("path", path), "w", encoding="utf-8") as file:
             file.write(self.html)
 
     def _repr_html_(self) -> str:

@@ -14,16 +14,22 @@ from typing import Any
 import numpy as np
 
 from pypto import _pypto
+from pypto.checked import U32, U64, flag, instance, optional_whole, shown, text, whole
+from pypto.checked import path as checked_path
 from pypto.debug.report import Bubble, Report, Stalls
 from pypto.errors import DebugError
 from pypto.findings import Finding, make_findings
-from pypto.launch import Dim, as_dim, bind, device_of, raw_arguments
+from pypto.launch import CHECKS_EXPECTED, Dim, as_dim, bind, device_of, raw_arguments
 from pypto.machine import Machine
 from pypto.programs import program_of
+from pypto.tensor import Tensor, as_host_dtype
 from pypto.timeline import Timeline, make_timeline, stage_finder
-from pypto.types import ALL, DType, f32, to_numpy_dtype
+from pypto.types import ALL, DType, f32
 
 _PREDICATES = 8
+_MOST_HISTORY_MB = 1 << 20
+_MOST_BYTES = 1 << 30  # of on-chip memory in one look: more than any machine has
+_AN_EXPRESSION = 'an expression such as "$r1" or "a[3]"'
 
 
 @dataclass(frozen=True)
@@ -85,7 +91,12 @@ class Session:
     Time: `cycle` of the machine, and `position`, the number of warp instructions executed. A fault or
     deadlock raises KernelError from whatever ran the kernel; the state can still be looked at.
     Locations are labels ("loop"), lines ("kernel.py:12", 12) or instructions ("*7").
-    Expressions are the debugger's: "$r1", "a[5]", "$r0@*" (all lanes), "l1:64", "n + 1".
+    Expressions are the debugger's: "$r1", "a[5]", "$r0@*" (all lanes), "l1:64", "n + 1". They know registers,
+    parameters and scratchpad by name, but not the variables of a Python kernel: `Kernel.asm` shows where
+    those are.
+
+    Methods raise DebugError for what is not there, TypeError for arguments of the wrong kind, ValueError for
+    numbers out of range.
     """
 
     def __init__(
@@ -106,11 +117,20 @@ class Session:
         verbose: bool,
     ) -> None:
         if schedule not in (None, "", "timed", "lockstep"):
-            raise DebugError(f'schedule is {schedule!r}; the debugger has "timed" (the default) and "lockstep"')
+            raise DebugError(f'schedule is {shown(schedule)}; the debugger has "timed" (the default) and "lockstep"')
+        options = {
+            "checks": None if checks is None else text("checks", checks, CHECKS_EXPECTED),
+            "lockstep": schedule == "lockstep",
+            "dynamic_l1": whole("dynamic_l1", dynamic_l1, high=U32),
+            "max_instructions": optional_whole("max_instructions", max_instructions),
+            "max_cycles": optional_whole("max_cycles", max_cycles),
+            "history_bytes": whole("history_mb", history_mb, high=_MOST_HISTORY_MB) << 20,
+        }
+        lanes_shown = whole("lanes_shown", lanes_shown)
         compiled, bound = bind(kernel, args)
         self.device = device_of(bound, None)
         self.kernel: str = compiled.name
-        self.verbose = verbose
+        self.verbose = flag("verbose", verbose)
         self._program = program_of(compiled)
         self._stage_of = stage_finder(self._program, getattr(compiled, "stages", None))
         self._lock = threading.RLock()
@@ -124,16 +144,12 @@ class Session:
             as_dim("block", block),
             raw_arguments(bound),
             {
+                **options,
                 "checks": self.device.checks if checks is None else checks,
                 "profile": None if profile is None else profile._impl,
-                "lockstep": schedule == "lockstep",
-                "dynamic_l1": dynamic_l1,
-                "max_instructions": max_instructions,
-                "max_cycles": max_cycles,
-                "history_bytes": history_mb << 20,
             },
         )
-        self._impl.lanes_shown = lanes_shown
+        self._impl.show_lanes(lanes_shown)
 
     # ------------------------------------------------ running
 
@@ -160,12 +176,13 @@ class Session:
     def run_to(self, location: "str | int | None" = None, *, cycle: int | None = None) -> Stop:
         """To a location (a warp of the focused block stands there) or to a cycle, which may lie behind."""
         if cycle is not None:
+            cycle = whole("cycle", cycle)
             if cycle < self.cycle:
                 return self._reverse("cycle", cycle)
             return self._resume("cycle", cycle)
         if location is None:
             raise DebugError("run_to() takes a location or cycle=")
-        return self._resume("location", 1, str(location))
+        return self._resume("location", 1, _as_location(location))
 
     def step_back(self, n: int = 1) -> Stop:
         """Undoes `n` steps."""
@@ -198,8 +215,9 @@ class Session:
 
     def break_at(self, location: "str | int", condition: str | None = None) -> Breakpoint:
         """Stops in front of a label or line, where `condition` (an expression) holds in some lane."""
-        id = self._impl.add_break(str(location), condition or "")
-        return Breakpoint(id, str(location), self)
+        place = _as_location(location)
+        id = self._impl.add_break(place, _as_condition(condition))
+        return Breakpoint(id, place, self)
 
     def watch(self, expression: str, condition: str | None = None, access: str = "change") -> Breakpoint:
         """Stops behind an instruction that changes ("change"), reads ("read") or touches ("any") it.
@@ -207,11 +225,13 @@ class Session:
         expression: one with a place, such as "a[3]", "a[0]@16", "$r1", "l1:64".
         """
         if access not in ("change", "read", "any"):
-            raise DebugError(f'access is {access!r}; expected "change", "read" or "any"')
-        return Breakpoint(self._impl.add_watch(expression, access, condition or ""), expression, self)
+            raise DebugError(f'access is {shown(access)}; expected "change", "read" or "any"')
+        text("what is watched", expression, _AN_EXPRESSION)
+        return Breakpoint(self._impl.add_watch(expression, access, _as_condition(condition)), expression, self)
 
     def catch(self, event: str) -> Breakpoint:
         """Stops behind what causes an event: "nan", "race", "init", "sync", "barrier", "trap", "launch", "fault"."""
+        text("the event", event, 'a name such as "nan"')
         return Breakpoint(self._impl.add_catch(event), event, self)
 
     # ------------------------------------------------ looking
@@ -219,7 +239,9 @@ class Session:
     def focus(
         self, block: int | None = None, warp: int | None = None, lane: int | None = None
     ) -> tuple[int, int, int]:
-        """Sets what is left in, and returns the focus: (block, warp, lane within the warp)."""
+        """Sets what is given, and returns the focus: (block, warp, lane within the warp)."""
+        block = optional_whole("block", block)
+        warp, lane = optional_whole("warp", warp, high=U32), optional_whole("lane", lane, high=U32)
         with self._use():
             now = self._impl.focus
             if (block, warp, lane) != (None, None, None):
@@ -235,6 +257,7 @@ class Session:
         dtype: how to read the bits; default as the instruction that wrote it. Predicates are bool, tiles
         their byte offset in scratchpad. Raises DebugError if the block does not run.
         """
+        text("the register", name, 'a name such as "r3"')
         with self._use():
             block = self._impl.focus[0]
             bits = np.array(self._impl.read_register(name, block, 0, self._impl.block_lanes), np.uint64)
@@ -245,7 +268,10 @@ class Session:
             elif isinstance(dtype, DType):
                 kind = dtype.name
             else:
-                host = np.dtype(dtype)
+                host = as_host_dtype(dtype)
+                width = 8 if name.startswith("d") else 4
+                if host.itemsize not in (1, 2, 4, 8) or host.itemsize > width:
+                    raise DebugError(f"register {name} has {width} bytes; a {host} has {host.itemsize}")
                 return bits.astype(np.dtype(f"u{host.itemsize}")).view(host)
             return _typed(bits, kind)
 
@@ -254,6 +280,7 @@ class Session:
 
         lane: counted in the block, so that 32 is the first lane of warp 1.
         """
+        lane = optional_whole("lane", lane)
         with self._use():
             reg32, reg64 = self._impl.register_counts
             names = [f"r{i}" for i in range(reg32)] + [f"d{i}" for i in range(reg64)]
@@ -261,15 +288,20 @@ class Session:
             values = {name: self.register(name) for name in names}
             if lane is None:
                 return values
-            if not 0 <= lane < self._impl.block_lanes:
+            if lane >= self._impl.block_lanes:
                 raise DebugError(f"there is no lane {lane}; the block has {self._impl.block_lanes}")
             return {name: value[lane] for name, value in values.items()}
 
     def memory(self, tensor: Any, dtype: Any = None) -> np.ndarray:
-        """What the kernel sees in a tensor now, as `Tensor.numpy` gives it."""
+        """What the kernel sees in a tensor now, as `Tensor.numpy` gives it.
+
+        Raises DebugError for a tensor that was made after the session began."""
+        instance("what memory() reads", tensor, Tensor, "a Tensor")
+        host = as_host_dtype(dtype if dtype is not None else tensor.dtype or f32)
+        if tensor.nbytes % host.itemsize != 0:
+            raise ValueError(f"{tensor.nbytes} bytes are no whole number of {host} ({host.itemsize} bytes each)")
         with self._use():
             raw = self._impl.read_memory("hbm", 0, tensor.address, tensor.nbytes)
-            host = to_numpy_dtype(dtype if dtype is not None else tensor.dtype or f32)
             array = np.frombuffer(raw, host).copy()
             return array.reshape(tensor.shape) if array.size == math.prod(tensor.shape) else array
 
@@ -281,9 +313,13 @@ class Session:
         Scratchpad first, then the data cache with the lines that it holds; 0 where nothing is held (see
         `l1_held`). dtype: numpy or PTO type; `bytes` gives raw bytes as uint8. block: default the focused.
         """
-        host = np.dtype(np.uint8) if dtype is bytes else to_numpy_dtype(dtype)
-        if start < 0 or count < 0:
-            raise DebugError(f"start {start} and count {count} must not be negative")
+        host = np.dtype(np.uint8) if dtype is bytes else as_host_dtype(dtype)
+        for name, number in (("start", start), ("count", count)):
+            if isinstance(number, int) and number < 0:
+                raise DebugError(f"{name} is {shown(number)}; it must not be negative")
+        start = whole("start", start, high=U64 // host.itemsize)
+        count = whole("count", count, high=_MOST_BYTES // host.itemsize)
+        block = optional_whole("block", block)
         with self._use():
             at = self._impl.focus[0] if block is None else block
             raw, _ = self._impl.read_l1(at, start * host.itemsize, count * host.itemsize)
@@ -291,23 +327,48 @@ class Session:
 
     def l1_held(self, offset: int, nbytes: int, *, block: int | None = None) -> np.ndarray:
         """Which bytes of on-chip memory hold something, as bool."""
+        offset, nbytes = whole("offset", offset), whole("nbytes", nbytes, high=_MOST_BYTES)
+        block = optional_whole("block", block)
         with self._use():
             at = self._impl.focus[0] if block is None else block
             return np.frombuffer(self._impl.read_l1(at, offset, nbytes)[1], np.bool_).copy()
 
     def evaluate(self, expression: str) -> Any:
         """A number, or an array where the expression has several elements ("a[0]@8", "$r0@*")."""
+        text("what is evaluated", expression, _AN_EXPRESSION)
         with self._use():
             value = json.loads(self._impl.evaluate(expression))["value"]
-            return np.array(value) if isinstance(value, list) else value
+        if isinstance(value, list):
+            return np.array([_as_number(item) for item in value])
+        return _as_number(value)
 
     def assign(self, place: str, value: Any) -> None:
-        """Writes a number or an expression's value to a place: `assign("$r0", 1)`, `assign("a[3]", 2.5)`."""
+        """Writes a number or an expression's value to a place: `assign("$r0", 1)`, `assign("a[3]", 2.5)`.
+
+        True and False are for predicates. Raises DebugError for a number that the place cannot hold.
+        """
+        text("the place", place, _AN_EXPRESSION)
+        if isinstance(value, (str, np.str_)):
+            value = text("the value", str(value))
+        elif isinstance(value, np.generic):
+            value = value.item()
         with self._use():
-            self._impl.assign(place, str(value))
+            if isinstance(value, str):
+                self._impl.assign(place, value)
+            elif isinstance(value, bool):
+                self._impl.assign_truth(place, value)
+            elif isinstance(value, float):
+                self._impl.assign_real(place, value)
+            elif hasattr(value, "__index__"):
+                self._impl.assign(place, str(whole("the value", value, -(1 << 63))))
+            else:
+                raise TypeError(f"the value is {shown(value)}; expected a number or an expression")
 
     def warps(self, block: int | None = None) -> list[dict[str, Any]]:
-        """The warps of a block that runs: state, where each stands, why it does not issue."""
+        """The warps of a block that runs: state, where each stands, why it does not issue.
+
+        Empty for a block that does not run yet or any more. Raises DebugError for one that the grid lacks."""
+        block = optional_whole("block", block)
         with self._use():
             return self._impl.warps(self._impl.focus[0] if block is None else block)
 
@@ -331,8 +392,8 @@ class Session:
     def stalls(self) -> Stalls:
         """Cycles that warps have waited, by reason. `print` it for the table with lines."""
         with self._use():
-            (text,) = self._texts("stalls")
-            return Stalls(self._impl.counters().get("stalls", {}), text)
+            (table,) = self._texts("stalls")
+            return Stalls(self._impl.counters().get("stalls", {}), table)
 
     def bubbles(self) -> list[Bubble]:
         """Stretches in which a unit had nothing to do, longest first: cause and what to do."""
@@ -340,7 +401,11 @@ class Session:
             return [Bubble(**row) for row in self._impl.bubbles()]
 
     def report(self, path: "str | os.PathLike[str] | None" = None) -> Report:
-        """The report of the run so far; in a notebook it shows itself. `path`: writes the page too."""
+        """The report of the run so far; in a notebook it shows itself. `path`: writes the page too.
+
+        Raises OSError where it cannot be written."""
+        if path is not None:
+            path = checked_path("path", path)
         with self._use():
             page, counters, stalls = self._texts("html", "counters", "stalls")
         report = Report(page, counters + stalls)
@@ -349,11 +414,12 @@ class Session:
         return report
 
     def trace(self, path: "str | os.PathLike[str]") -> None:
-        """Writes a trace for Perfetto (ui.perfetto.dev) or chrome://tracing."""
+        """Writes a trace for Perfetto (ui.perfetto.dev) or chrome://tracing. OSError where it cannot."""
+        where = checked_path("path", path)
         with self._use():
-            (text,) = self._texts("trace")
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(text)
+            (events,) = self._texts("trace")
+        with open(where, "w", encoding="utf-8") as file:
+            file.write(events)
 
     # ------------------------------------------------ inside
 
@@ -384,9 +450,9 @@ class Session:
     def _stopped(self, result: dict[str, str]) -> Stop:
         data = json.loads(result["json"])
         lines = self._impl.prints()
-        text = result["trace"] + result["text"]
+        said = result["trace"] + result["text"]
         if not result["trace"] and len(lines) > self._lines_shown:
-            text = "".join(f"{line}\n" for line in lines[self._lines_shown :]) + text
+            said = "".join(f"{line}\n" for line in lines[self._lines_shown :]) + said
         self._lines_shown = len(lines)
         stop = Stop(
             data["reason"],
@@ -401,7 +467,7 @@ class Session:
             data["stop_points"],
             data.get("watches", []),
             data.get("note", ""),
-            text,
+            said,
         )
         if self.verbose:
             print(stop)
@@ -418,14 +484,23 @@ class Session:
         return f"<pypto.debug.Session of {self.kernel} on {self.device.name}, {state}>"
 
 
+def _as_number(value: Any) -> Any:
+    """JSON has no NaN and no infinity: they come as text."""
+    return float(value) if isinstance(value, str) else value
+
+
 def _as_count(count: Any) -> int:
-    try:
-        number = count.__index__()
-    except AttributeError:
-        raise TypeError(f"expected a whole number, not {count!r}") from None
-    if number < 0:
-        raise ValueError(f"expected a number from 0, not {number}")
-    return number
+    return whole("the number of steps", count)
+
+
+def _as_location(location: Any) -> str:
+    if isinstance(location, int) and not isinstance(location, bool):
+        return str(whole("the line", location, 1))
+    return text("the location", location, "a label, a line or *PC")
+
+
+def _as_condition(condition: Any) -> str:
+    return "" if condition is None else text("the condition", condition, _AN_EXPRESSION)
 
 
 def _typed(bits: np.ndarray, kind: str) -> np.ndarray:
