@@ -32,8 +32,8 @@ void BlockRun::start(uint64_t index, uint32_t core) {
   state_.index = index;
   state_.ctaid = image.block_index(index);
   state_.core = core;
-  state_.reg32.assign(size_t{program.reg32_limit()} * image.padded_lanes, 0);
-  state_.reg64.assign(size_t{program.reg64_limit()} * image.padded_lanes, 0);
+  state_.reg32.resize(size_t{program.reg32_limit()} * image.padded_lanes);
+  state_.reg64.resize(size_t{program.reg64_limit()} * image.padded_lanes);
   state_.preds.assign(size_t{isa::kPredCount} * image.warps, 0);
   state_.masks = image.warp_masks;
   state_.exited.assign(image.warps, 0);
@@ -66,6 +66,7 @@ void BlockRun::start(uint64_t index, uint32_t core) {
   live_warps_ = image.warps;
   fault_.reset();
   context_->rebind();
+  context_->forget_registers();
 }
 
 void BlockRun::restore(const BlockState& state) {
@@ -109,7 +110,9 @@ const BlockState& BlockRun::state() const {
 }
 
 uint32_t BlockRun::reg32(unsigned index, uint32_t lane) const {
-  context_->settle_all_linear();
+  if (const std::optional<uint64_t> value = context_->unwritten32(index, lane)) {
+    return static_cast<uint32_t>(*value);
+  }
   const size_t at = size_t{index} * launch_.image().padded_lanes + lane;
   return at < state_.reg32.size() ? state_.reg32[at] : 0;
 }
@@ -122,7 +125,9 @@ const uint32_t* BlockRun::reg32_of_warp(unsigned index, uint32_t warp) const {
 }
 
 uint64_t BlockRun::reg64(unsigned index, uint32_t lane) const {
-  context_->settle_all_linear();
+  if (const std::optional<uint64_t> value = context_->unwritten64(index, lane)) {
+    return *value;
+  }
   const size_t at = size_t{index} * launch_.image().padded_lanes + lane;
   return at < state_.reg64.size() ? state_.reg64[at] : 0;
 }
@@ -133,6 +138,7 @@ bool BlockRun::pred(unsigned index, uint32_t lane) const {
 }
 
 void BlockRun::set_reg32(unsigned index, uint32_t lane, uint32_t value) {
+  context_->settle_all_linear();
   const size_t at = size_t{index} * launch_.image().padded_lanes + lane;
   if (at < state_.reg32.size()) {
     state_.reg32[at] = value;
@@ -140,6 +146,7 @@ void BlockRun::set_reg32(unsigned index, uint32_t lane, uint32_t value) {
 }
 
 void BlockRun::set_reg64(unsigned index, uint32_t lane, uint64_t value) {
+  context_->settle_all_linear();
   const size_t at = size_t{index} * launch_.image().padded_lanes + lane;
   if (at < state_.reg64.size()) {
     state_.reg64[at] = value;

@@ -27,12 +27,19 @@ BlockContext::BlockContext(BlockRun& run)
   guarded_.resize(image_.warps);
   addresses_.resize(image_.padded_lanes);
   pointers_.resize(image_.padded_lanes);
+  for (unsigned i = 0; i < image_.program->reg32_limit(); ++i) {
+    all_registers_.add_reg32(i);
+  }
+  for (unsigned i = 0; i < image_.program->reg64_limit(); ++i) {
+    all_registers_.add_reg64(i);
+  }
 }
 
 void BlockContext::rebind() {
   gate_stopped_ = false;
   span_issued_ = 0;
   last_allocation_ = nullptr;
+  registers_are_zero_ = false;
   run_.launch_.observers().refresh_interests();
   linear_ = {};
   uniform_ = {};
@@ -67,7 +74,7 @@ void BlockContext::measure_span() {
       continue;
     }
     ++span_warps_;
-    span_lanes_ += static_cast<uint32_t>(std::popcount(mask));
+    span_lanes_ += lane_count(mask);
     const uint32_t join = state_.warps[first_ + i].join_pc;
     if (join != isa::kNoReconvergence && join != span_join_) {
       joins_differ_ = joins_differ_ || span_join_ != isa::kNoReconvergence;
@@ -144,7 +151,12 @@ BlockStop BlockContext::run(uint64_t budget) {
     if (state_.counts.warp_insns >= end) {
       return BlockStop::kBudget;
     }
-    if (!choose_span()) {
+    if (registers_are_zero_) { // nothing ran yet: all warps stand at the entry
+      bind_span(0, run_.warp_count());
+      pc_ = image_.program->entry_pc();
+      measure_span();
+      start_registers();
+    } else if (!choose_span()) {
       return BlockStop::kBlocked;
     }
     const bool is_apart = span_warps_ < run_.live_warps_;
@@ -226,7 +238,9 @@ isa::Outcome BlockContext::execute_span() {
     }
     return outcome;
   }
-  settle(insn.lane_reads);
+  if (!insn.is_block_scoped) { // these ask for one lane's values
+    settle(insn.lane_reads);
+  }
   if (!all_active_) {
     settle(insn.writes);
   }
@@ -347,6 +361,9 @@ void BlockContext::run_span(uint64_t end) {
       settle_span();
     }
     if (pcs_written_) {
+      if (run_.live_warps_ == 0) {
+        break;
+      }
       if (!regroup()) {
         plan_meeting(insns_[issued_pc].join_pc);
         break;
@@ -463,6 +480,9 @@ const IssueRecord& BlockContext::step(uint32_t warp) {
 
 const IssueRecord& BlockContext::execute_recorded(uint32_t warp) {
   WarpState& state = state_.warps[warp];
+  if (registers_are_zero_) {
+    zero_registers();
+  }
   bind_span(warp, 1);
   pc_ = state.pc;
   insn_ = insns_ + pc_;

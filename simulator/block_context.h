@@ -15,6 +15,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -36,6 +37,11 @@ public:
 
   /// After the block's state was replaced.
   void rebind();
+  /// Every register is 0, whatever its storage holds.
+  void forget_registers() { registers_are_zero_ = true; }
+  /// Value of a register in a lane of the block where its storage does not hold it.
+  std::optional<uint64_t> unwritten32(unsigned index, uint32_t lane) const;
+  std::optional<uint64_t> unwritten64(unsigned index, uint32_t lane) const;
   void set_gate(AccessGate* gate) { gate_ = gate; }
   bool was_stopped_by_gate() const { return gate_stopped_; }
 
@@ -133,10 +139,15 @@ private:
   }
   void settle_linear(const ResourceSet& set);
   void settle_all_linear();
+  /// A block's first span takes the zeroes of its registers for linear values.
+  void start_registers();
+  void zero_registers();
   /// Executes insn_, whose source registers are all linear, without its lanes. False: not possible.
   bool execute_linear();
   /// Executes insn_, pure and with uniform sources, in one warp for all.
   void execute_once();
+  /// `lane` counts within the block. Nothing if it lies outside the span.
+  std::optional<uint64_t> lane_of(const isa::LinearValue& value, uint32_t lane) const;
   bool linear_source(const isa::Operand& operand, isa::LinearValue& value) const;
   bool linear_special(isa::Special special, isa::LinearValue& value) const;
 
@@ -231,9 +242,18 @@ private:
   void atomic_through_caches(const isa::Operand& mem);
   void control_caches(isa::CacheOp op, const isa::Operand* mem);
   uint64_t l1_offset(const isa::Operand& operand, uint64_t& limit, bool& ok);
+  /// Host memory of both sides, where each lies as a whole in one allocation: the copy cannot
+  /// fault.
+  struct CopyEnds {
+    uint8_t* hbm = nullptr; // of row 0
+    uint8_t* l1 = nullptr;
+  };
+  std::optional<CopyEnds> whole_copy(const CopyRecord& copy, uint64_t l1_limit);
+  bool copy_row_fits(const CopyRecord& copy, uint64_t l1_limit, uint32_t row) const;
+  isa::Outcome copy_fault(const CopyRecord& copy, uint64_t l1_limit, uint32_t row);
   void move_copy(const CopyRecord& copy);
   /// A copy's data move when something waits for it: the host's cache fetches them meanwhile.
-  void prefetch_source(const CopyRecord& copy);
+  void prefetch_source(const CopyRecord& copy, const std::optional<CopyEnds>& ends);
   isa::Outcome address_fault(isa::Space space, unsigned lane, uint32_t access_bytes);
 
   // ------------------------------------------------ faults and events
@@ -268,8 +288,11 @@ private:
   bool pcs_written_ = false;      // control flow has set WarpState::pc of the span
   std::vector<uint32_t> guarded_; // active words of a guarded insn
 
+  ResourceSet all_registers_; // that the kernel uses
+
   // Linear registers: which, and of these the uniform ones.
   bool uses_linear_ = false;
+  bool registers_are_zero_ = false; // and their storage does not say so yet
   ResourceSet linear_;
   ResourceSet uniform_;
   std::array<isa::LinearValue, isa::kReg32Count> linear32_{};

@@ -233,7 +233,9 @@ bool BlockContext::end_together() {
     ++ended;
   }
   run_.live_warps_ -= ended;
-  release_barrier_if_full();
+  if (run_.live_warps_ != 0) {
+    release_barrier_if_full();
+  }
   pcs_written_ = true;
   return true;
 }

@@ -81,9 +81,54 @@ void BlockContext::settle_linear(const ResourceSet& set) {
 }
 
 void BlockContext::settle_all_linear() {
+  if (registers_are_zero_) {
+    zero_registers();
+  }
   if (has_linear()) {
     settle_linear(linear_);
   }
+}
+
+std::optional<uint64_t> BlockContext::lane_of(const LinearValue& value, uint32_t lane) const {
+  const uint32_t in_span = lane - first_ * isa::kWarpLanes;
+  if (in_span >= count_ * isa::kWarpLanes) {
+    return std::nullopt;
+  }
+  return value.base + in_span % isa::kWarpLanes * value.lane_step +
+         in_span / isa::kWarpLanes * value.warp_step;
+}
+
+std::optional<uint64_t> BlockContext::unwritten32(unsigned index, uint32_t lane) const {
+  if (registers_are_zero_) {
+    return 0;
+  }
+  return index < isa::kReg32Count && linear_.has_reg32(index) ? lane_of(linear32_[index], lane)
+                                                              : std::nullopt;
+}
+
+std::optional<uint64_t> BlockContext::unwritten64(unsigned index, uint32_t lane) const {
+  if (registers_are_zero_) {
+    return 0;
+  }
+  return index < isa::kReg64Count && linear_.has_reg64(index) ? lane_of(linear64_[index], lane)
+                                                              : std::nullopt;
+}
+
+void BlockContext::start_registers() {
+  if (!uses_linear_) {
+    zero_registers();
+    return;
+  }
+  registers_are_zero_ = false;
+  linear_ = uniform_ = all_registers_;
+  std::fill_n(linear32_.begin(), image_.program->reg32_limit(), LinearValue{});
+  std::fill_n(linear64_.begin(), image_.program->reg64_limit(), LinearValue{});
+}
+
+void BlockContext::zero_registers() {
+  registers_are_zero_ = false;
+  std::fill(state_.reg32.begin(), state_.reg32.end(), 0u);
+  std::fill(state_.reg64.begin(), state_.reg64.end(), uint64_t{0});
 }
 
 // ---------------------------------------------------------------- executing

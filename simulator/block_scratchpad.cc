@@ -12,6 +12,32 @@ namespace pto::sim {
 using isa::Outcome;
 using isa::Space;
 
+namespace {
+
+/// Rows of tiles are short: a call for each would take longer than the bytes. The sides are apart.
+PTO_HOST_CLONES void copy_rows(uint8_t* __restrict to,
+                               int64_t to_stride,
+                               const uint8_t* __restrict from,
+                               int64_t from_stride,
+                               const isa::CopyShape& shape) {
+  constexpr uint64_t kShortBytes = 1024;
+  constexpr uint64_t kPieceBytes = 64;
+  const uint64_t bytes = shape.row_bytes;
+  for (uint32_t row = 0; row < shape.rows; ++row, to += to_stride, from += from_stride) {
+    if (bytes > kShortBytes || bytes < kPieceBytes) {
+      std::memcpy(to, from, bytes);
+      continue;
+    }
+    // The last piece ends with the row and may repeat bytes of the one before.
+    for (uint64_t at = 0; at < bytes - kPieceBytes; at += kPieceBytes) {
+      std::memcpy(to + at, from + at, kPieceBytes);
+    }
+    std::memcpy(to + bytes - kPieceBytes, from + bytes - kPieceBytes, kPieceBytes);
+  }
+}
+
+} // namespace
+
 uint64_t BlockContext::uniform_value(const isa::Operand& operand, isa::Type type) {
   return run_.source_value(operand, type, first_ * isa::kWarpLanes + lowest_lane());
 }
@@ -145,6 +171,75 @@ Outcome BlockContext::free_tile(const isa::Operand& tile) {
 
 // ---------------------------------------------------------------- copies
 
+std::optional<BlockContext::CopyEnds> BlockContext::whole_copy(const CopyRecord& copy,
+                                                               uint64_t l1_limit) {
+  constexpr int64_t kMostStride = int64_t{1} << 31;
+  const isa::CopyShape& shape = copy.shape;
+  if (shape.rows == 0 || shape.row_bytes == 0 || shape.hbm_stride < 0 || shape.l1_stride < 0 ||
+      shape.hbm_stride > kMostStride || shape.l1_stride > kMostStride) {
+    return std::nullopt;
+  }
+  const uint64_t steps = shape.rows - 1; // below 2^32, so neither product overflows
+  const uint64_t hbm_bytes = steps * static_cast<uint64_t>(shape.hbm_stride) + shape.row_bytes;
+  const uint64_t l1_bytes = steps * static_cast<uint64_t>(shape.l1_stride) + shape.row_bytes;
+  if (l1_bytes > l1_limit || !state_.scratchpad.holds(copy.l1_offset, l1_bytes)) {
+    return std::nullopt;
+  }
+  uint8_t* hbm = range_host(Space::kHbm, copy.hbm_address, hbm_bytes);
+  if (hbm == nullptr) {
+    return std::nullopt;
+  }
+  return CopyEnds{.hbm = hbm, .l1 = state_.scratchpad.data() + copy.l1_offset};
+}
+
+bool BlockContext::copy_row_fits(const CopyRecord& copy, uint64_t l1_limit, uint32_t row) const {
+  const uint32_t bytes = copy.shape.row_bytes;
+  const uint64_t reach = copy.l1_row(row) - copy.l1_offset;
+  return state_.scratchpad.holds(copy.l1_row(row), bytes) &&
+         (l1_limit == UINT64_MAX || (reach <= l1_limit && bytes <= l1_limit - reach)) &&
+         hbm_.host(copy.hbm_row(row), bytes) != nullptr;
+}
+
+Outcome BlockContext::copy_fault(const CopyRecord& copy, uint64_t limit, uint32_t row) {
+  const isa::CopyShape& shape = copy.shape;
+  const bool is_in = copy.direction == isa::CopyDirection::kHbmToL1;
+  const uint64_t l1_row = copy.l1_row(row);
+  const uint64_t hbm_row = copy.hbm_row(row);
+  const uint64_t reach = l1_row - copy.l1_offset;
+  const bool fits_hbm = hbm_.host(hbm_row, shape.row_bytes) != nullptr;
+  const std::string part = shape.rows == 1
+                               ? fmt::format("copy of {} bytes", shape.row_bytes)
+                               : fmt::format("row {} ({} bytes) of a copy", row, shape.row_bytes);
+  Fault fault = fits_hbm
+                    ? make_fault(FaultKind::kOutOfBounds,
+                                 limit == UINT64_MAX
+                                     ? fmt::format("{} {} l1 offset {}, outside every allocation",
+                                                   part,
+                                                   is_in ? "to" : "from",
+                                                   static_cast<int64_t>(l1_row))
+                                     : fmt::format("{} {} byte {} of a tile of {} bytes",
+                                                   part,
+                                                   is_in ? "to" : "from",
+                                                   static_cast<int64_t>(reach),
+                                                   limit))
+                    : make_fault(hbm_.find_freed(hbm_row) != nullptr ? FaultKind::kFreed
+                                                                     : FaultKind::kOutOfBounds,
+                                 fmt::format("{} {} hbm address {:#x}, outside every allocation",
+                                             part,
+                                             is_in ? "from" : "to",
+                                             hbm_row));
+  fault.has_address = true;
+  fault.space = fits_hbm ? Space::kL1 : Space::kHbm;
+  fault.address = fits_hbm ? l1_row : hbm_row;
+  fault.size_bytes = shape.row_bytes;
+  if (!fits_hbm) {
+    fault.allocation = hbm_.describe(hbm_row, shape.row_bytes);
+  } else {
+    fault.details = state_.scratchpad.map();
+  }
+  return raise(std::move(fault));
+}
+
 Outcome BlockContext::start_copy(isa::CopyDirection direction,
                                  const isa::Operand& l1,
                                  const isa::Operand& hbm,
@@ -162,49 +257,13 @@ Outcome BlockContext::start_copy(isa::CopyDirection direction,
   if (!ok) {
     return Outcome::kFault;
   }
-  const bool is_in = direction == isa::CopyDirection::kHbmToL1;
-  for (uint32_t row = 0; row < shape.rows && shape.row_bytes != 0; ++row) {
-    const uint64_t l1_row = copy.l1_row(row);
-    const uint64_t hbm_row = copy.hbm_row(row);
-    const uint64_t reach = l1_row - copy.l1_offset;
-    const bool fits_l1 =
-        state_.scratchpad.holds(l1_row, shape.row_bytes) &&
-        (limit == UINT64_MAX || (reach <= limit && shape.row_bytes <= limit - reach));
-    const bool fits_hbm = hbm_.host(hbm_row, shape.row_bytes) != nullptr;
-    if (fits_l1 && fits_hbm) {
-      continue;
+  const std::optional<CopyEnds> ends = whole_copy(copy, limit);
+  if (!ends.has_value()) {
+    for (uint32_t row = 0; row < shape.rows && shape.row_bytes != 0; ++row) {
+      if (!copy_row_fits(copy, limit, row)) {
+        return copy_fault(copy, limit, row);
+      }
     }
-    const std::string part = shape.rows == 1
-                                 ? fmt::format("copy of {} bytes", shape.row_bytes)
-                                 : fmt::format("row {} ({} bytes) of a copy", row, shape.row_bytes);
-    Fault fault = fits_hbm
-                      ? make_fault(FaultKind::kOutOfBounds,
-                                   limit == UINT64_MAX
-                                       ? fmt::format("{} {} l1 offset {}, outside every allocation",
-                                                     part,
-                                                     is_in ? "to" : "from",
-                                                     static_cast<int64_t>(l1_row))
-                                       : fmt::format("{} {} byte {} of a tile of {} bytes",
-                                                     part,
-                                                     is_in ? "to" : "from",
-                                                     static_cast<int64_t>(reach),
-                                                     limit))
-                      : make_fault(hbm_.find_freed(hbm_row) != nullptr ? FaultKind::kFreed
-                                                                       : FaultKind::kOutOfBounds,
-                                   fmt::format("{} {} hbm address {:#x}, outside every allocation",
-                                               part,
-                                               is_in ? "from" : "to",
-                                               hbm_row));
-    fault.has_address = true;
-    fault.space = fits_hbm ? Space::kL1 : Space::kHbm;
-    fault.address = fits_hbm ? l1_row : hbm_row;
-    fault.size_bytes = shape.row_bytes;
-    if (!fits_hbm) {
-      fault.allocation = hbm_.describe(hbm_row, shape.row_bytes);
-    } else {
-      fault.details = state_.scratchpad.map();
-    }
-    return raise(std::move(fault));
   }
   copy.id = state_.copies_started++;
   if (copy.event >= 0) {
@@ -220,38 +279,50 @@ Outcome BlockContext::start_copy(isa::CopyDirection direction,
   if (run_.launch_.copy_policy() == CopyPolicy::kAtIssue) {
     complete_copy(state_.pending.size() - 1, false);
   } else {
-    prefetch_source(copy);
+    prefetch_source(copy, ends);
   }
   return gate_stopped_ ? Outcome::kFault : Outcome::kNext;
 }
 
-void BlockContext::prefetch_source(const CopyRecord& copy) {
+void BlockContext::prefetch_source(const CopyRecord& copy, const std::optional<CopyEnds>& ends) {
   constexpr uint64_t kMostBytes = 64 * 1024; // what second-level caches hold beside other things
   constexpr uint64_t kLineBytes = 64;
   const isa::CopyShape& shape = copy.shape;
-  if (copy.direction != isa::CopyDirection::kHbmToL1 || copy.bytes() > kMostBytes) {
+  if (copy.direction != isa::CopyDirection::kHbmToL1 || copy.bytes() > kMostBytes ||
+      !ends.has_value()) {
     return;
   }
   for (uint32_t row = 0; row < shape.rows; ++row) {
-    const uint8_t* host = range_host(Space::kHbm, copy.hbm_row(row), shape.row_bytes);
-    for (uint64_t at = 0; host != nullptr && at < shape.row_bytes; at += kLineBytes) {
+    const uint8_t* host = ends->hbm + int64_t{row} * shape.hbm_stride;
+    for (uint64_t at = 0; at < shape.row_bytes; at += kLineBytes) {
       __builtin_prefetch(host + at, 0, 2);
     }
   }
 }
 
 void BlockContext::move_copy(const CopyRecord& copy) {
+  const isa::CopyShape& shape = copy.shape;
   const bool is_in = copy.direction == isa::CopyDirection::kHbmToL1;
   const bool is_watched = has_hooks(Space::kHbm, !is_in);
-  for (uint32_t row = 0; row < copy.shape.rows && copy.shape.row_bytes != 0; ++row) {
+  if (!is_watched) {
+    if (const std::optional<CopyEnds> ends = whole_copy(copy, UINT64_MAX)) {
+      if (is_in) {
+        copy_rows(ends->l1, shape.l1_stride, ends->hbm, shape.hbm_stride, shape);
+      } else {
+        copy_rows(ends->hbm, shape.hbm_stride, ends->l1, shape.l1_stride, shape);
+      }
+      return;
+    }
+  }
+  for (uint32_t row = 0; row < shape.rows && shape.row_bytes != 0; ++row) {
     const uint64_t address = copy.hbm_row(row);
-    uint8_t* hbm = range_host(Space::kHbm, address, copy.shape.row_bytes);
-    if (is_watched && !pass_hooks(address, copy.shape.row_bytes, is_in, !is_in)) {
+    uint8_t* hbm = range_host(Space::kHbm, address, shape.row_bytes);
+    if (is_watched && !pass_hooks(address, shape.row_bytes, is_in, !is_in)) {
       return;
     }
     // A tile may have been freed meanwhile; its bytes stay with the block.
     uint8_t* l1 = state_.scratchpad.data() + copy.l1_row(row);
-    std::memcpy(is_in ? l1 : hbm, is_in ? hbm : l1, copy.shape.row_bytes);
+    std::memcpy(is_in ? l1 : hbm, is_in ? hbm : l1, shape.row_bytes);
   }
 }
 

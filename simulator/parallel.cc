@@ -44,7 +44,7 @@ using Word = std::atomic<uint64_t>;
 /// Notes on every granule of the live allocations. Pages of it that nobody touches cost nothing.
 class NoteTable {
 public:
-  explicit NoteTable(const Hbm& hbm) {
+  explicit NoteTable(const Hbm& hbm) : first_(hbm.live().data()) {
     for (const Allocation& allocation : hbm.live()) {
       constexpr uint64_t kBytes = kGranuleBytes * kWordGranules;
       const uint64_t words = allocation.size_bytes / kBytes + 1;
@@ -52,18 +52,20 @@ public:
       if (memory == nullptr) {
         throw std::bad_alloc();
       }
-      words_.emplace(allocation.base, std::unique_ptr<Word, Free>(static_cast<Word*>(memory)));
+      words_.emplace_back(static_cast<Word*>(memory));
     }
   }
+  /// `allocation` is an element of the hbm's live().
   Word* of(const Allocation& allocation) const {
-    return words_.find(allocation.base)->second.get();
+    return words_[static_cast<size_t>(&allocation - first_)].get();
   }
 
 private:
   struct Free {
     void operator()(Word* words) const { std::free(words); }
   };
-  std::map<uint64_t, std::unique_ptr<Word, Free>> words_;
+  const Allocation* first_;
+  std::vector<std::unique_ptr<Word, Free>> words_; // in the order of live()
 };
 
 /// One chunk in flight: its notes and the old bytes of what it writes.
