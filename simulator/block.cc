@@ -235,9 +235,9 @@ uint64_t BlockRun::special_value(Special special, uint32_t lane) const {
       uint32_t{at.x * block.x + x},
       uint32_t{at.y * block.y + y},
       uint32_t{at.z * block.z + z},
-      uint32_t{grid.x * block.x},
-      uint32_t{grid.y * block.y},
-      uint32_t{grid.z * block.z},
+      image.extent.x,
+      image.extent.y,
+      image.extent.z,
       image.lanes,
       state_.core,
       state_.has_clock ? state_.clock : state.issued,
@@ -274,6 +274,10 @@ void BlockRun::complete_copy(size_t i) {
 
 void BlockRun::set_gate(AccessGate* gate) {
   context_->set_gate(gate);
+}
+
+void BlockRun::set_ledger(AccessLedger* ledger) {
+  context_->set_ledger(ledger);
 }
 
 bool BlockRun::was_stopped_by_gate() const {

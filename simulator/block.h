@@ -33,6 +33,7 @@
 namespace pto::sim {
 
 class AccessGate;
+class AccessLedger;
 class BlockContext;
 
 enum class WarpStatus : uint8_t {
@@ -177,8 +178,11 @@ public:
 
   /// Every access to hbm first asks `gate` (parallel.cc); null: none.
   void set_gate(AccessGate* gate);
-  /// The gate refused an access: the block stands before it and run() returns kFault, without a
-  /// fault.
+  /// Accesses to hbm have to fit `ledger` as well, and run() stops (kBudget) when the warps no
+  /// longer stand at one insn: for a gang (gang.h).
+  void set_ledger(AccessLedger* ledger);
+  /// The gate or the ledger refused an access: the block stands before it and run() returns kFault,
+  /// without a fault.
   bool was_stopped_by_gate() const;
 
   // ------------------------------------------------ snapshots

@@ -128,6 +128,39 @@ bool BlockContext::pass_hooks(uint64_t address, uint64_t bytes, bool reads, bool
   return true;
 }
 
+bool BlockContext::is_last_access() const {
+  if (pc_ + 1 >= image_.program->insns().size()) {
+    return false;
+  }
+  const ProgramInsn& next = insns_[pc_ + 1];
+  const isa::InsnDesc& row = *next.insn.desc;
+  return !next.is_guarded && row.has(isa::kEndsLane) && !row.has(isa::kTraps) &&
+         std::all_of(state_.warps.begin(), state_.warps.end(), [](const WarpState& warp) {
+           return warp.stack.empty();
+         });
+}
+
+bool BlockContext::enter_ledger(
+    uint64_t address, uint64_t bytes, unsigned lane, uint32_t lane_bytes, bool writes) {
+  uint64_t begin = address;
+  uint64_t end = address + bytes;
+  if (lane_bytes != 0) { // the pieces of all lanes of the gang
+    begin -= (uint64_t{first_} * isa::kWarpLanes + lane) * lane_bytes;
+    end = begin + uint64_t{image_.padded_lanes} * lane_bytes;
+  }
+  if (bytes == 0 || begin > address || !ledger_->note(begin, end, lane_bytes != 0, writes)) {
+    ledger_->refuse();
+    gate_stopped_ = true;
+    return false;
+  }
+  if (writes && is_last_access()) {
+    ledger_->end();
+  } else if (writes) {
+    ledger_->save(last_allocation_->host + (address - last_allocation_->base), bytes);
+  }
+  return true;
+}
+
 // ---------------------------------------------------------------- proving an access
 
 bool BlockContext::plan_lanes(const isa::Operand& mem,
@@ -242,7 +275,8 @@ bool BlockContext::try_contiguous(const AddressForm& form,
   if (host == nullptr || begin % element_bytes != 0) {
     return false; // the other path says exactly what is wrong
   }
-  if (has_hooks(space, writes) && !pass_hooks(begin, bytes, reads, writes)) {
+  if ((has_hooks(space, writes) && !pass_hooks(begin, bytes, reads, writes)) ||
+      (has_ledger(space) && !enter_ledger(begin, bytes, low, element_bytes, writes))) {
     return true;
   }
   lanes.is_contiguous = true;
@@ -289,9 +323,12 @@ bool BlockContext::plan_gather(
       }
       passed = passed && pass_hooks(addresses[i], access_bytes, reads, writes);
     });
-    return passed;
+    if (!passed) {
+      return false;
+    }
   }
-  return true;
+  // A lane by itself in its allocation has no one range: none is as good as refused.
+  return !has_ledger(space) || enter_ledger(lowest, lanes.is_scattered ? 0 : bytes, 0, 0, writes);
 }
 
 bool BlockContext::check_lanes(Space space, uint32_t access_bytes) {

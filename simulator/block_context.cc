@@ -160,6 +160,9 @@ BlockStop BlockContext::run(uint64_t budget) {
       return BlockStop::kBlocked;
     }
     const bool is_apart = span_warps_ < run_.live_warps_;
+    if (is_apart && ledger_ != nullptr) {
+      return BlockStop::kBudget;
+    }
     const uint64_t slice_end = state_.counts.warp_insns + kSlice;
     const uint64_t stop = is_apart ? std::min(end, slice_end) : end;
     if (is_observed) {

@@ -8,6 +8,7 @@
 #include "isa/exec_context.h"
 #include "isa/lane_ops.h"
 #include "isa/linear.h"
+#include "simulator/access_ledger.h"
 #include "simulator/block.h"
 #include "simulator/issue_record.h"
 #include "simulator/launch.h"
@@ -43,6 +44,7 @@ public:
   std::optional<uint64_t> unwritten32(unsigned index, uint32_t lane) const;
   std::optional<uint64_t> unwritten64(unsigned index, uint32_t lane) const;
   void set_gate(AccessGate* gate) { gate_ = gate; }
+  void set_ledger(AccessLedger* ledger) { ledger_ = ledger; }
   bool was_stopped_by_gate() const { return gate_stopped_; }
 
   const IssueRecord& step(uint32_t warp);
@@ -216,7 +218,18 @@ private:
   bool has_hooks(isa::Space space, bool writes) const {
     return space == isa::Space::kHbm && (gate_ != nullptr || (writes && hbm_.history() != nullptr));
   }
+  /// Whether accesses have to enter_ledger: a gang runs. Hooks come first.
+  bool has_ledger(isa::Space space) const {
+    return space == isa::Space::kHbm && ledger_ != nullptr;
+  }
   bool pass_hooks(uint64_t address, uint64_t bytes, bool reads, bool writes);
+  /// The access of a span to [address, address + bytes), just found in last_allocation_. `lane` of
+  /// the span is the first one, and each has `lane_bytes` of its own; 0: no order. False: refused,
+  /// as a range of 0 bytes is.
+  bool
+  enter_ledger(uint64_t address, uint64_t bytes, unsigned lane, uint32_t lane_bytes, bool writes);
+  /// All lanes of the block end with the next insn.
+  bool is_last_access() const;
   void record_access(const isa::Operand& mem,
                      const AddressForm& form,
                      uint32_t element_bytes,
@@ -270,7 +283,8 @@ private:
   const LaunchImage& image_;
   Hbm& hbm_;
   AccessGate* gate_ = nullptr;
-  bool gate_stopped_ = false;
+  AccessLedger* ledger_ = nullptr;
+  bool gate_stopped_ = false; // by the gate or the ledger
   const ProgramInsn* insns_ = nullptr;
 
   // The span.

@@ -138,6 +138,7 @@ bool BlockContext::linear_special(Special special, LinearValue& value) const {
   const Dim3& grid = image_.grid;
   const uint32_t extents[] = {block.x, block.y, block.z};
   const uint32_t blocks[] = {grid.x, grid.y, grid.z};
+  const uint32_t lanes[] = {image_.extent.x, image_.extent.y, image_.extent.z};
   const uint32_t places[] = {state_.ctaid.x, state_.ctaid.y, state_.ctaid.z};
   const auto number = static_cast<unsigned>(special);
   constexpr auto kFirst = static_cast<unsigned>(Special::kTidX);
@@ -164,7 +165,7 @@ bool BlockContext::linear_special(Special special, LinearValue& value) const {
   } else if (is_of(Special::kNctaidX)) {
     value = LinearValue::uniform(blocks[axis]);
   } else if (is_of(Special::kGsizeX)) {
-    value = LinearValue::uniform(uint64_t{blocks[axis]} * extents[axis]);
+    value = LinearValue::uniform(lanes[axis]);
   } else if (special == Special::kLane) {
     value = {0, 1, 0};
   } else if (special == Special::kWarp) {
@@ -330,6 +331,14 @@ bool BlockContext::plan_linear(const isa::Operand& operand,
         static_cast<void>(pass_hooks(address, access_bytes * lanes_at_once, reads, writes));
       }
     }
+  }
+  if (has_ledger(mem.space) && !gate_stopped_) {
+    if (!all_active_) {
+      return false;
+    }
+    const bool is_by_lane = lane_step == int64_t{access_bytes} &&
+                            (count_ == 1 || warp_step == lane_step * isa::kWarpLanes);
+    static_cast<void>(enter_ledger(lowest, bytes, 0, is_by_lane ? access_bytes : 0, writes));
   }
   lanes.host = host - below;
   lanes.is_contiguous = is_one_run;

@@ -3,6 +3,7 @@
 #include "simulator/functional.h"
 
 #include "simulator/block.h"
+#include "simulator/gang.h"
 #include "simulator/parallel.h"
 #include "simulator/run_loop.h"
 
@@ -16,7 +17,15 @@ RunResult run_remaining(Launch& launch, const RunOptions& options) {
   std::deque<std::unique_ptr<BlockRun>> resident;
   const uint32_t limit = launch.resident_limit();
   const uint32_t cores = std::max(1u, launch.machine().profile.cores);
+  const std::unique_ptr<Gang> gang = Gang::make(launch);
   while (loop.goes_on()) {
+    const uint64_t first = launch.blocks_started();
+    if (gang != nullptr && resident.empty() && gang->covers(first, launch.block_count()) &&
+        loop.has_room(kQuantumInsns) && gang->run(first) == Gang::Stop::kDone) {
+      launch.credit_blocks(first + gang->size(), gang->counts());
+      loop.add_executed(gang->counts().warp_insns);
+      continue;
+    }
     // A further block starts only when all resident ones had their turn. A kernel in which blocks
     // wait for each other pays one turn for each wait; others never notice.
     std::unique_ptr<BlockRun> block;

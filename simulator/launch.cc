@@ -63,6 +63,9 @@ Launch::Launch(Machine& machine, std::shared_ptr<const Program> program, LaunchC
   image_.profile = &machine.profile;
   image_.grid = config_.grid;
   image_.block = config_.block;
+  image_.extent = {image_.grid.x * image_.block.x,
+                   image_.grid.y * image_.block.y,
+                   image_.grid.z * image_.block.z};
   check_shape();
   check_registers();
   check_scratchpad();
@@ -70,6 +73,26 @@ Launch::Launch(Machine& machine, std::shared_ptr<const Program> program, LaunchC
   image_.call_depth = machine.profile.call_depth;
   build_lanes();
   build_broadcasts();
+}
+
+Launch::Launch(const Launch& launch, uint32_t factor)
+    : machine_(launch.machine_), config_(launch.config_) {
+  config_.grid.x /= factor;
+  config_.block.x *= factor;
+  image_.program = launch.image_.program;
+  image_.hbm = launch.image_.hbm;
+  image_.profile = launch.image_.profile;
+  image_.grid = config_.grid;
+  image_.block = config_.block;
+  image_.extent = launch.image_.extent;
+  bind_args();
+  image_.call_depth = launch.image_.call_depth;
+  build_lanes();
+  build_broadcasts();
+}
+
+std::unique_ptr<Launch> Launch::widened(const Launch& launch, uint32_t factor) {
+  return std::unique_ptr<Launch>(new Launch(launch, factor));
 }
 
 Launch::~Launch() = default;

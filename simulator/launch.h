@@ -83,6 +83,7 @@ struct LaunchImage {
   const isa::MachineProfile* profile = nullptr;
   Dim3 grid{};
   Dim3 block{};
+  Dim3 extent{};      // lanes of the grid along each axis
   uint32_t lanes = 0; // in a block
   uint32_t warps = 0;
   uint32_t padded_lanes = 0;    // warps * 32
@@ -183,6 +184,9 @@ public:
   /// `machine` must outlive the launch.
   Launch(Machine& machine, std::shared_ptr<const Program> program, LaunchConfig config);
   ~Launch();
+  /// The launch with `factor` neighbours in x as one block, whatever the machine allows; blocks
+  /// left over are not in it. For runs in which that makes no difference (gang.h).
+  static std::unique_ptr<Launch> widened(const Launch& launch, uint32_t factor);
   Launch(const Launch&) = delete;
   Launch& operator=(const Launch&) = delete;
 
@@ -225,6 +229,7 @@ public:
   void restore(const LaunchState& state);
 
 private:
+  Launch(const Launch& launch, uint32_t factor);
   void check_shape() const;
   void check_registers() const;
   void check_scratchpad() const;

@@ -14,6 +14,7 @@
 
 #include "simulator/block.h"
 #include "simulator/block_context.h"
+#include "simulator/gang.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -180,6 +181,10 @@ public:
     for (unsigned i = 0; i < kSlots; ++i) {
       slots_.emplace_back(shared.launch.machine().hbm);
     }
+    gang_ = Gang::make(shared.launch);
+    if (gang_ != nullptr) {
+      gang_->set_gate(this);
+    }
   }
 
   void work() {
@@ -245,6 +250,17 @@ private:
     InsnCounts counts;
     bool has_long_block = false;
     for (uint64_t index = first; index < last; ++index) {
+      if (gang_ != nullptr && gang_->covers(index, last)) {
+        const Gang::Stop stop = gang_->run(index);
+        if (stop == Gang::Stop::kRefused) {
+          return false;
+        }
+        if (stop == Gang::Stop::kDone) {
+          counts.add(gang_->counts());
+          index += gang_->size() - 1;
+          continue;
+        }
+      }
       block.start(index, static_cast<uint32_t>(index % cores));
       if (!finish(block)) {
         return false;
@@ -318,6 +334,7 @@ private:
   unsigned number_;
   std::deque<Slot> slots_; // never moved
   Slot* slot_ = nullptr;
+  std::unique_ptr<Gang> gang_; // null: blocks run one by one
   uint64_t last_base_ = 0;
   Word* last_notes_ = nullptr;
 };

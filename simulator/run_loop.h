@@ -45,6 +45,9 @@ public:
     executed_ += block.counts().warp_insns - before;
     return stop;
   }
+  /// Blocks that run elsewhere may take so many insns; add_executed() says what they took.
+  bool has_room(uint64_t insns) const { return options_.max_insns - executed_ > insns; }
+  void add_executed(uint64_t insns) { executed_ += insns; }
   const IssueRecord& step(BlockRun& block, uint32_t warp) {
     ++executed_;
     return block.step(warp);

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a gang (gang.h) has accessed in hbm, so that nobody can tell in which order its blocks ran.
+// Private to the simulator.
+//
+// Two lanes of different blocks must not meet where one of them writes. Accesses are kept as
+// ranges. In a range *by lane* every lane has a piece of its own, in the order of lanes: the same
+// range again, or one apart from all others, lets no lanes meet. Any other range is shared, and
+// must not meet one that is written. Old bytes are kept, so that all can be undone.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+namespace pto::sim {
+
+class AccessLedger {
+public:
+  void begin() {
+    ranges_.clear();
+    saved_.clear();
+    old_bytes_.clear();
+    has_refused_ = false;
+    is_at_end_ = false;
+  }
+
+  /// Before an access to [begin, end). False: lanes may meet, or there are too many ranges.
+  [[nodiscard]] bool note(uint64_t begin, uint64_t end, bool is_by_lane, bool writes) {
+    Range* same = nullptr;
+    for (Range& range : ranges_) {
+      if (range.begin >= end || begin >= range.end) {
+        continue;
+      }
+      if (range.begin == begin && range.end == end && range.is_by_lane == is_by_lane &&
+          (is_by_lane || !(writes || range.writes))) {
+        same = &range;
+      } else if (writes || range.writes) {
+        return refuse();
+      }
+    }
+    if (same != nullptr) {
+      same->writes = same->writes || writes;
+      return true;
+    }
+    if ((writes && !is_by_lane) || ranges_.size() == kMostRanges) {
+      return refuse();
+    }
+    ranges_.push_back({begin, end, is_by_lane, writes});
+    return true;
+  }
+  bool refuse() {
+    has_refused_ = true;
+    return false;
+  }
+  bool has_refused() const { return has_refused_; }
+
+  /// Nothing is left that could fail, or has to be undone.
+  void end() { is_at_end_ = true; }
+  bool is_at_end() const { return is_at_end_; }
+
+  /// Before `bytes` at `host` are written.
+  void save(uint8_t* host, uint64_t bytes) {
+    saved_.push_back({host, old_bytes_.size(), bytes});
+    old_bytes_.insert(old_bytes_.end(), host, host + bytes);
+  }
+  void undo() const {
+    for (size_t i = saved_.size(); i-- > 0;) {
+      std::memcpy(saved_[i].host, old_bytes_.data() + saved_[i].at, saved_[i].size_bytes);
+    }
+  }
+
+private:
+  static constexpr size_t kMostRanges = 64; // each access looks at all of them
+
+  struct Range {
+    uint64_t begin = 0;
+    uint64_t end = 0;
+    bool is_by_lane = false;
+    bool writes = false;
+  };
+  struct Saved {
+    uint8_t* host = nullptr;
+    size_t at = 0; // in old_bytes_
+    uint64_t size_bytes = 0;
+  };
+
+  std::vector<Range> ranges_;
+  std::vector<Saved> saved_;
+  std::vector<uint8_t> old_bytes_;
+  bool has_refused_ = false;
+  bool is_at_end_ = false;
+};
+
+} // namespace pto::sim
