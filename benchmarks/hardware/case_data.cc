@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Buffers by rule, and the statistics of the table.
+// Buffers by rule.
 #include "benchmarks/hardware/case_data.h"
 
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 #include <random>
 #include <stdexcept>
@@ -100,47 +99,6 @@ std::vector<uint8_t> BufferMaker::make(const nlohmann::ordered_json& rule) {
     return std::vector<uint8_t>(entries_ * rule["like_columns"].get<uint64_t>());
   }
   throw std::runtime_error("cases.json: no such rule: " + rule.dump());
-}
-
-double kendall_tau(const std::vector<Outcome>& outcomes, bool& has_pairs) {
-  double agree = 0;
-  double pairs = 0;
-  for (size_t i = 0; i < outcomes.size(); ++i) {
-    for (size_t j = i + 1; j < outcomes.size(); ++j) {
-      const double measured = outcomes[i].measured / outcomes[j].measured;
-      if (std::fabs(measured - 1) < 0.01) {
-        continue;
-      }
-      const double predicted = outcomes[i].predicted / outcomes[j].predicted;
-      ++pairs;
-      agree += predicted == 1 ? 0 : (measured > 1) == (predicted > 1) ? 1 : -1;
-    }
-  }
-  has_pairs = pairs != 0;
-  return has_pairs ? agree / pairs : 0;
-}
-
-Summary summarise(const std::vector<Outcome>& outcomes) {
-  Summary summary;
-  summary.count = outcomes.size();
-  std::vector<double> errors;
-  for (const Outcome& outcome : outcomes) {
-    const double error = 100 * std::fabs(outcome.error());
-    errors.push_back(error);
-    summary.mape += error / static_cast<double>(outcomes.size());
-    if (error >= summary.worst) {
-      summary.worst = error;
-      summary.worst_id = outcome.id;
-    }
-  }
-  if (!errors.empty()) {
-    std::sort(errors.begin(), errors.end());
-    const size_t middle = errors.size() / 2;
-    summary.median =
-        errors.size() % 2 != 0 ? errors[middle] : (errors[middle - 1] + errors[middle]) / 2;
-  }
-  summary.tau = kendall_tau(outcomes, summary.has_tau);
-  return summary;
 }
 
 } // namespace pto::bench

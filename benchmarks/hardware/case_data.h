@@ -5,7 +5,6 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include <cstdint>
-#include <string>
 #include <vector>
 
 namespace pto::bench {
@@ -22,27 +21,5 @@ private:
   std::vector<uint32_t> row_lengths_;
   uint64_t entries_ = 0;
 };
-
-/// One case, measured and predicted, in the same unit.
-struct Outcome {
-  std::string id;
-  std::string family;
-  double measured = 0;
-  double predicted = 0;
-  [[nodiscard]] double error() const { return predicted / measured - 1; }
-};
-
-struct Summary {
-  size_t count = 0;
-  double mape = 0; // mean of |error|, in per cent
-  double median = 0;
-  double worst = 0;
-  std::string worst_id;
-  double tau = 0; // Kendall's tau-b of measured and predicted
-  bool has_tau = false;
-};
-[[nodiscard]] Summary summarise(const std::vector<Outcome>& outcomes);
-/// tau-b; pairs within one per cent of each other in the measurement count as ties.
-[[nodiscard]] double kendall_tau(const std::vector<Outcome>& outcomes, bool& has_pairs);
 
 } // namespace pto::bench

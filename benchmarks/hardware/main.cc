@@ -3,6 +3,7 @@
 // predicted against measured times, by case, by family and in all.
 #include "assembler/assemble.h"
 #include "benchmarks/hardware/case_data.h"
+#include "benchmarks/hardware/statistics.h"
 #include "isa/machine.h"
 #include "simulator/timed.h"
 
@@ -10,6 +11,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <cstring>
 #include <fstream>
 #include <map>
@@ -26,6 +28,7 @@ struct Settings {
   std::string profile = "ascend950";
   std::vector<std::string> overrides;
   std::string only;
+  std::vector<std::string> exact;
   bool shows_stalls = false;
   bool prints_json = false;
 };
@@ -94,6 +97,10 @@ public:
       config.args.push_back(arg);
     }
     sim::SharedMemory shared(machine_.profile);
+    if (test_.value("steady", false)) {
+      sim::Launch before(machine_, program_, config);
+      (void)sim::run_timed(before, shared);
+    }
     sim::Launch launch(machine_, program_, config);
     const sim::TimedResult result = sim::run_timed(launch, shared);
     if (result.run.status != sim::RunStatus::kCompleted) {
@@ -123,11 +130,20 @@ private:
       std::memcpy(&cycles, bytes, sizeof cycles);
       return static_cast<double>(cycles);
     }
-    const auto& launch = machine_.profile.launch;
-    const double start = launch.task_cycles + launch.block_start_cycles;
+    const double start = launch_cycles();
     const auto cycles = static_cast<double>(result.counters.cycles);
     const double scale = test_.value("scale", 1.0);
     return machine_.profile.microseconds(start + (cycles - start) * scale);
+  }
+
+  /// What a launch of this grid takes whatever its blocks do; a longer run pays it once.
+  [[nodiscard]] double launch_cycles() const {
+    const auto& profile = machine_.profile;
+    const uint32_t first_wave =
+        std::min(test_["grid"].get<uint32_t>(), profile.cores * profile.blocks_per_core);
+    return profile.launch.task_cycles + profile.launch.block_start_cycles +
+           profile.launch.block_end_cycles +
+           (first_wave - 1) * profile.launch.dispatch_interval_cycles;
   }
 
   void print_stalls(const sim::TimedCounters& counters) const {
@@ -206,7 +222,10 @@ int run(const Settings& settings) {
   std::vector<bench::Outcome> outcomes;
   for (const Json& test : file["cases"]) {
     const auto id = test["id"].get<std::string>();
-    if (id.find(settings.only) != std::string::npos) {
+    const bool is_named =
+        settings.exact.empty() ||
+        std::find(settings.exact.begin(), settings.exact.end(), id) != settings.exact.end();
+    if (is_named && id.find(settings.only) != std::string::npos) {
       outcomes.push_back(CaseRun(test, settings, profile).run());
     }
   }
@@ -223,6 +242,8 @@ int main(int argc, char** argv) {
   app.add_option("--set", settings.overrides, "figure=value; may be given again")
       ->allow_extra_args(false);
   app.add_option("--only", settings.only, "cases whose name contains this");
+  app.add_option("--case", settings.exact, "this case alone; may be given again")
+      ->allow_extra_args(false);
   app.add_flag("--stalls", settings.shows_stalls, "where the time of each case goes");
   app.add_flag("--json", settings.prints_json, "the table as JSON");
   CLI11_PARSE(app, argc, argv);
