@@ -141,6 +141,8 @@ struct MachineProfile {
     uint32_t latency_cycles = 0;     // beyond LOAD's own latency
     double bytes_per_cycle_core = 0; // 0 = unlimited
     double bytes_per_cycle_total = 0;
+    uint32_t page_bytes = 0;          // that one translation of an address covers; 0 = none needed
+    uint32_t page_latency_cycles = 0; // a core's first access to a page in a launch, in front of L2
   } hbm;
 
   struct L2 {

@@ -60,6 +60,8 @@ constexpr MachineField kFields[] = {
     {"hbm.latency", [](P& p) -> FieldRef { return &p.hbm.latency_cycles; }, "cycles", 0, kMaxCycles, nullptr, "an access that HBM serves, beyond LOAD's latency"},
     {"hbm.bytes_per_cycle_core", [](P& p) -> FieldRef { return &p.hbm.bytes_per_cycle_core; }, "bytes/cycle", 0, kMaxBytesPerCycle, nullptr, "what one core can take or give; 0 = unlimited"},
     {"hbm.bytes_per_cycle_total", [](P& p) -> FieldRef { return &p.hbm.bytes_per_cycle_total; }, "bytes/cycle", 0, kMaxBytesPerCycle, nullptr, "all cores together; 0 = unlimited"},
+    {"hbm.page_bytes", [](P& p) -> FieldRef { return &p.hbm.page_bytes; }, "bytes", 0, 1u << 30, nullptr, "memory that one translation of an address covers; 0 = none needed"},
+    {"hbm.page_latency", [](P& p) -> FieldRef { return &p.hbm.page_latency_cycles; }, "cycles", 0, kMaxCycles, nullptr, "a core's first access to a page in a launch, in front of L2"},
 
     {"l2.bytes", [](P& p) -> FieldRef { return &p.l2.size_bytes; }, "bytes", 0, kMaxBytes, nullptr, "capacity; 0 = no L2"},
     {"l2.latency", [](P& p) -> FieldRef { return &p.l2.latency_cycles; }, "cycles", 0, kMaxCycles, nullptr, "an access that L2 serves, beyond LOAD's latency"},

@@ -62,7 +62,8 @@ ResultTime CoreModel::book_memory(TimedWarp& warp,
   pending.writes_result = record.is_result_read;
   run_.atomics[token] = pending;
   ++warp.block->pending_atomics;
-  run_.shared.start_atomic(start, groups, token);
+  const auto first = static_cast<unsigned>(std::countr_zero(record.exec_mask));
+  run_.shared.start_atomic(memory_.translate(start, record.addresses[first]), groups, token);
   return plain;
 }
 

@@ -54,8 +54,22 @@ void CoreMemory::configure(uint32_t scratchpad_bytes) {
   }
 }
 
+double CoreMemory::translate(double ready, uint64_t address) {
+  const auto& hbm = machine_.hbm;
+  if (hbm.page_bytes == 0) {
+    return ready;
+  }
+  const uint64_t page = address / hbm.page_bytes;
+  if (page != latest_page_) {
+    latest_page_ = page;
+    latest_page_ready_ = pages_.try_emplace(page, ready + hbm.page_latency_cycles).first->second;
+  }
+  return std::max(ready, latest_page_ready_);
+}
+
 Arrival CoreMemory::fetch(double now, double ready, uint64_t line, double& left) {
   const uint32_t line_bytes = machine_.l1.line_bytes;
+  ready = translate(ready, line * line_bytes);
   left = ready;
   if (!under_way_.empty()) {
     left = std::max(left, under_way_[next_miss_]);
@@ -132,7 +146,7 @@ CoreMemory::store_hbm(double now, const WarpAddresses& access, isa::CacheHint hi
     const bool is_whole = lines.covered_bytes[i] == line_bytes;
     // Part of a line goes out in beats of 4 bytes a lane.
     const double beats = is_whole ? 1 : std::max(1.0, access.bytes / 4.0);
-    const double leaves = start + occupied;
+    const double leaves = translate(start + occupied, lines.line[i] * line_bytes);
     occupied += machine_.l1.store_cycles * beats;
     if (machine_.hbm.bytes_per_cycle_core != 0) {
       accepted =
@@ -241,12 +255,13 @@ ResultTime CoreMemory::copy(double now,
     for (uint64_t at = from; at < to;) {
       const uint64_t end = std::min(to, (at / sector + 1) * sector);
       const uint32_t bytes = static_cast<uint32_t>(end - at);
+      const double leaves = translate(ready, at);
       if (is_in) {
-        const Arrival arrival = shared_.read(now, ready, at, bytes);
+        const Arrival arrival = shared_.read(now, leaves, at, bytes);
         last = std::max(last, arrival.cycle);
         memory_latency = std::max(memory_latency, arrival.unloaded_cycle - ready);
       } else {
-        last = std::max(last, shared_.write(now, ready, at, bytes));
+        last = std::max(last, shared_.write(now, leaves, at, bytes));
       }
       at = end;
     }

@@ -14,6 +14,7 @@
 #include "simulator/timing/stall.h"
 
 #include <cstdint>
+#include <unordered_map>
 #include <vector>
 
 namespace pto::sim {
@@ -64,6 +65,8 @@ public:
   ResultTime atomic_l1(double now, const WarpAddresses& access, PipeTime time);
   /// Takes the pipe for an atomic on hbm; the result comes through SharedMemory::run_atomics.
   double issue_atomic(double now, const WarpAddresses& access, PipeTime time);
+  /// When an access that is ready at `ready` has its physical address.
+  double translate(double ready, uint64_t address);
   /// Takes a pipe for an insn that moves no data.
   void occupy(double now, double interval) { pipe().reserve(now, interval); }
   /// Holds a pipe because the memory behind it takes no more until then.
@@ -104,6 +107,9 @@ private:
   uint32_t cache_begin_ = 0;
   std::vector<Server> pipes_;
   double held_until_ = 0;
+  std::unordered_map<uint64_t, double> pages_; // touched so far -> when the translation is there
+  uint64_t latest_page_ = UINT64_MAX;
+  double latest_page_ready_ = 0;
   std::vector<double> under_way_; // ring: when the latest misses come back
   size_t next_miss_ = 0;
   Server hbm_path_; // this core's own share of the way to memory

@@ -238,9 +238,12 @@ TEST_CASE("a conflict of degree n serves one word a cycle") {
 }
 
 TEST_CASE("lines of a scattered load come in one after another") {
-  const MachineProfile m =
-      machine("ascend950",
-              {"l1.fill_cycles=3", "l1.line_cycles=1", "l2.latency=100", "l2.bytes_per_cycle=0"});
+  const MachineProfile m = machine("ascend950",
+                                   {"l1.fill_cycles=3",
+                                    "l1.line_cycles=1",
+                                    "l2.latency=100",
+                                    "l2.bytes_per_cycle=0",
+                                    "hbm.page_latency=0"});
   SharedMemory shared(m);
   shared.warm(0, 1 << 16);
   CoreMemory core(m, shared);
@@ -252,6 +255,38 @@ TEST_CASE("lines of a scattered load come in one after another") {
       core.load_hbm(500, Strided(0, 128).access(4), CacheHint::kCached, {10, 4});
   CHECK(again.done_cycle == 500 + 31 + 10);
   CHECK(core.pipe_free_cycle() == 532);
+}
+
+TEST_CASE(
+    "a core's first access to a page waits for its address, later ones and other pages do not") {
+  const MachineProfile m = machine("reference",
+                                   {"l2.bytes=1048576",
+                                    "l2.latency=100",
+                                    "hbm.latency=100",
+                                    "hbm.page_bytes=65536",
+                                    "hbm.page_latency=50"});
+  SharedMemory shared(m);
+  CoreMemory core(m, shared);
+  const auto done = [&](double now, uint64_t address) {
+    return core.load_hbm(now, Strided(address, 4).access(4), CacheHint::kCached, {4, 1}).done_cycle;
+  };
+  CHECK(done(0, 0) == 154);
+  CHECK(done(10, 128) == 154);    // the translation is under way
+  CHECK(done(200, 256) == 304);   // and is there
+  CHECK(done(200, 65536) == 354); // a page of its own
+  CHECK(done(400, 512) == 504);   // the first one is still known
+  CHECK(done(500, 0) == 504);     // a hit needs no address
+  CoreMemory other(m, shared);    // each core has its own
+  const ResultTime time = other.load_hbm(600, Strided(0, 4).access(4), CacheHint::kCached, {4, 1});
+  CHECK(time.done_cycle == 754);
+  CHECK(time.unloaded_cycle == 754); // a latency, no want of bandwidth
+  const pto::isa::CopyShape kilobyte{.rows = 1, .row_bytes = 1024};
+  CoreMemory copies(m, shared);
+  const double first =
+      copies.copy(2000, 2000, CopyDirection::kHbmToL1, 131072, kilobyte, {1, 1}).done_cycle;
+  const double second =
+      copies.copy(3000, 3000, CopyDirection::kHbmToL1, 135168, kilobyte, {1, 1}).done_cycle;
+  CHECK(first - 2000 == second - 3000 + 50);
 }
 
 TEST_CASE("hints go past the data cache") {
