@@ -173,10 +173,13 @@ private:
         profiles_.push_back(std::move(*profile));
       }
     }
+    int status = kGood;
     for (const isa::ProfileIssue& issue : issues) {
       complain(isa::message_of(issue));
+      // What a file holds is input; a name or a figure that does not exist is wrong usage.
+      status = std::max(status, issue.file.empty() ? kUsage : kFailed);
     }
-    return issues.empty() ? kGood : kUsage;
+    return status;
   }
 
   int bind() {

@@ -59,6 +59,7 @@ public:
       look_at_issue(core, entry);
       look_at_unit(core, entry);
       by_block_[entry.block].push_back(i);
+      by_core_[entry.core].push_back(i);
     }
     std::vector<Bubble> result;
     const double least =
@@ -140,18 +141,42 @@ private:
       }
     };
     consider(entry);
-    const auto found = by_block_.find(entry.block);
-    if (found == by_block_.end()) {
-      return cause;
-    }
-    size_t looked_at = 0;
-    for (auto at = found->second.rbegin(); at != found->second.rend(); ++at) {
-      const TimelineEntry& other = report_.timeline[*at];
-      if (other.issue_cycle < from || ++looked_at > kMaxLookBack) {
-        break;
+    const auto look_back = [&](const std::vector<size_t>& indices, bool of_any_warp) {
+      size_t looked_at = 0;
+      for (auto at = indices.rbegin(); at != indices.rend(); ++at) {
+        const TimelineEntry& other = report_.timeline[*at];
+        if (other.issue_cycle < from || ++looked_at > kMaxLookBack) {
+          break;
+        }
+        if (of_any_warp ||
+            (other.first_warp <= entry.first_warp && entry.first_warp <= other.last_warp)) {
+          consider(other);
+        }
       }
-      if (other.first_warp <= entry.first_warp && entry.first_warp <= other.last_warp) {
-        consider(other);
+    };
+    const auto found = by_block_.find(entry.block);
+    if (found != by_block_.end()) {
+      look_back(found->second, false);
+    }
+    const TimelineEntry& first =
+        found != by_block_.end() ? report_.timeline[found->second.front()] : entry;
+    const uint64_t block_begin = first.issue_cycle - first.stall_cycles;
+    if (block_begin > from) {
+      // The block came within the stretch: the one before waited, or the core had none.
+      uint64_t empty_from = from;
+      const auto on_core = by_core_.find(entry.core);
+      if (on_core != by_core_.end()) {
+        look_back(on_core->second, true);
+        for (auto at = on_core->second.rbegin(); at != on_core->second.rend(); ++at) {
+          const TimelineEntry& other = report_.timeline[*at];
+          if (other.issue_cycle < block_begin) {
+            empty_from = std::max(empty_from, other.issue_cycle);
+            break;
+          }
+        }
+      }
+      if (block_begin > empty_from && block_begin - empty_from > most) {
+        return {first.pc, UINT32_MAX, StallReason::kEmpty, false, true};
       }
     }
     return cause;
@@ -229,7 +254,8 @@ private:
 
   const TimingReport& report_;
   std::map<uint32_t, Core> cores_;
-  std::unordered_map<uint64_t, std::vector<size_t>> by_block_;
+  std::unordered_map<uint64_t, std::vector<size_t>> by_block_; // what is recorded so far
+  std::unordered_map<uint32_t, std::vector<size_t>> by_core_;
   std::map<Key, Bubble> bubbles_;
 };
 

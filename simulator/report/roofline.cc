@@ -15,6 +15,8 @@ namespace {
 
 // A kernel further than this from every limit waits for results rather than for capacity.
 constexpr double kNearLimit = 0.25;
+// A unit that is taken for so much of the time on the busiest core sets the pace there.
+constexpr double kBusyUnit = 0.5;
 
 /// Operations a cycle of the lanes of the whole machine with this key; 0: no such entry.
 double lane_rate(const isa::MachineProfile& machine, std::string_view key, double operations) {
@@ -38,7 +40,7 @@ double matrix_rate(const isa::MachineProfile& machine, std::string_view key) {
   return 2 * macs / entry->step_cycles * machine.cores * std::max(1u, machine.units.c_pipes);
 }
 
-void judge(Roofline& roofline, double cycles) {
+void judge(Roofline& roofline, const std::vector<ReportUnit>& units, double cycles) {
   const auto consider = [&](const RoofLimit& limit, double achieved, const char* bound) {
     if (limit.per_cycle > 0 && achieved / limit.per_cycle > roofline.bound_fraction) {
       roofline.bound_fraction = achieved / limit.per_cycle;
@@ -57,6 +59,21 @@ void judge(Roofline& roofline, double cycles) {
     const uint64_t flops =
         limit.is_matrix_unit ? roofline.matrix_flops : roofline.flops - roofline.matrix_flops;
     consider(limit, static_cast<double>(flops) / cycles, "compute");
+  }
+  if (roofline.bound_fraction < kNearLimit) {
+    // A queue in front of a unit looks like latency, but more warps would not help.
+    for (const ReportUnit& unit : units) {
+      const double taken = unit.most_busy_cycles / cycles;
+      if (taken >= kBusyUnit && taken > roofline.bound_fraction) {
+        roofline.bound_fraction = std::min(taken, 1.0);
+        roofline.bound = "unit";
+        roofline.text = fmt::format(
+            "unit {} ({}) is taken {:.1f} % of the time", unit.name, unit.summary, 100 * taken);
+      }
+    }
+    if (roofline.bound == "unit") {
+      return;
+    }
   }
   if (roofline.bound_fraction == 0) {
     roofline.bound = "latency";
@@ -105,7 +122,7 @@ Roofline make_roofline(const TimingReport& report, const isa::MachineProfile& ma
   roofline.intensity = roofline.hbm_bytes == 0 ? 0
                                                : static_cast<double>(roofline.flops) /
                                                      static_cast<double>(roofline.hbm_bytes);
-  judge(roofline, cycles);
+  judge(roofline, report.units, cycles);
   return roofline;
 }
 

@@ -31,8 +31,8 @@ struct Roofline {
   double hbm_bytes_per_cycle = 0;
   double l2_bytes_per_cycle = 0;
   double intensity = 0;      // flops for each byte of hbm; 0: no bytes
-  std::string bound;         // "memory", "compute", or "latency" (far from every limit)
-  double bound_fraction = 0; // of the nearest limit, 0 to 1
+  std::string bound;         // "memory", "compute", "unit", or "latency" (far from every limit)
+  double bound_fraction = 0; // of the nearest limit, or of the time that the unit is taken; 0 to 1
   std::string text;          // one sentence
 };
 

@@ -48,6 +48,16 @@ std::string bar(const TimelineEntry& entry, uint64_t from, uint64_t to, unsigned
   return text;
 }
 
+/// A line on what the limits of the recording left out; empty where that is nothing.
+std::string what_is_missing(const TimingReport& report) {
+  if (report.timeline_dropped == 0) {
+    return {};
+  }
+  return fmt::format("{} of {} were not recorded (--trace-blocks, --trace-window, --trace-limit)\n",
+                     report.timeline_dropped,
+                     counted(report.warp_insns, "warp instruction"));
+}
+
 } // namespace
 
 std::string timeline_text(const TimingReport& report, const GanttOptions& options) {
@@ -77,8 +87,9 @@ std::string timeline_text(const TimingReport& report, const GanttOptions& option
     rows.push_back(std::move(row));
   }
   if (rows.empty()) {
-    return text + (report.timeline.empty() ? "no entry was recorded\n"
-                                           : "no entry lies between these cycles\n");
+    text += report.timeline.empty() ? "no entry was recorded\n"
+                                    : "no entry lies between these cycles\n";
+    return text + what_is_missing(report);
   }
   uint64_t from = UINT64_MAX;
   uint64_t to = 0;
@@ -131,13 +142,7 @@ std::string timeline_text(const TimingReport& report, const GanttOptions& option
   if (left_out != 0) {
     text += fmt::format("{} more entries (--timeline=0 shows all)\n", left_out);
   }
-  if (report.timeline_dropped != 0) {
-    text +=
-        fmt::format("{} of {} were not recorded (--trace-blocks, --trace-window, --trace-limit)\n",
-                    report.timeline_dropped,
-                    counted(report.warp_insns, "warp instruction"));
-  }
-  return text;
+  return text + what_is_missing(report);
 }
 
 } // namespace pto::sim
