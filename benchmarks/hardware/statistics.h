@@ -29,7 +29,7 @@ struct Summary {
 [[nodiscard]] Summary summarise(const std::vector<Outcome>& outcomes);
 
 /// Two times this close are taken as equal. Published measurements of one kernel under two names
-/// (with and without the vector function's wrapper) differ by 0.8 % in the root mean square.
+/// (with and without the vector function's wrapper) differ by 1.0 % in the root mean square.
 inline constexpr double kTieWidth = 0.01;
 
 /// Kendall's tau-b: pairs in the same order less those in the opposite one, over the geometric mean
