@@ -30,8 +30,10 @@ std::shared_ptr<const sim::Program> load_kernel(const TargetOptions& options,
   return program;
 }
 
-std::optional<isa::MachineProfile>
-load_machine_of(const TargetOptions& options, const std::string& named, isa::Diagnostics& diags) {
+std::optional<isa::MachineProfile> load_machine_of(const TargetOptions& options,
+                                                   const std::string& named,
+                                                   isa::Diagnostics& diags,
+                                                   bool& is_wrong_usage) {
   const std::string name = !options.profile.empty() ? options.profile
                            : named.empty()          ? "reference"
                                                     : named;
@@ -40,6 +42,7 @@ load_machine_of(const TargetOptions& options, const std::string& named, isa::Dia
   for (const isa::ProfileIssue& issue : issues) {
     diags.error({}, isa::message_of(issue));
   }
+  is_wrong_usage = isa::is_wrong_usage(issues);
   return issues.empty() ? std::move(profile) : std::nullopt;
 }
 
@@ -47,11 +50,12 @@ std::optional<Target> make_target(const TargetOptions& options,
                                   const sim::Program& program,
                                   isa::Diagnostics& diags,
                                   int& exit_status) {
+  bool is_wrong_usage = false;
   std::optional<isa::MachineProfile> profile =
-      load_machine_of(options, program.object().machine, diags);
+      load_machine_of(options, program.object().machine, diags, is_wrong_usage);
   const sim::BoundArguments bound = sim::bind_arguments(options.args, program.kernel(), diags);
   if (!profile || bound.status != sim::ArgumentStatus::kGood) {
-    exit_status = !profile || bound.status == sim::ArgumentStatus::kUsage ? 2 : 1;
+    exit_status = is_wrong_usage || bound.status == sim::ArgumentStatus::kUsage ? 2 : 1;
     return std::nullopt;
   }
   Target target;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "isa/machine_load.h"
 
+#include <algorithm>
+
 namespace pto::isa {
 
 std::optional<MachineProfile> load_machine(std::string_view name_or_path,
@@ -13,6 +15,11 @@ std::optional<MachineProfile> load_machine(std::string_view name_or_path,
     }
   }
   return profile;
+}
+
+bool is_wrong_usage(const ProfileIssues& issues) {
+  return std::any_of(
+      issues.begin(), issues.end(), [](const ProfileIssue& issue) { return issue.file.empty(); });
 }
 
 } // namespace pto::isa

@@ -18,4 +18,8 @@ namespace pto::isa {
                                                          std::span<const std::string> overrides,
                                                          ProfileIssues& issues);
 
+/// One of them is of the command line, as a name or a figure that does not exist, and not of what a
+/// file holds: programs end with 2 then, otherwise with 1.
+[[nodiscard]] bool is_wrong_usage(const ProfileIssues& issues);
+
 } // namespace pto::isa

@@ -173,13 +173,10 @@ private:
         profiles_.push_back(std::move(*profile));
       }
     }
-    int status = kGood;
     for (const isa::ProfileIssue& issue : issues) {
       complain(isa::message_of(issue));
-      // What a file holds is input; a name or a figure that does not exist is wrong usage.
-      status = std::max(status, issue.file.empty() ? kUsage : kFailed);
     }
-    return status;
+    return issues.empty() ? kGood : isa::is_wrong_usage(issues) ? kUsage : kFailed;
   }
 
   int bind() {
