@@ -107,6 +107,22 @@ def test_a_scalar_parameter_and_a_negative_or_64_bit_divisor():
         assert o.numpy().tolist() == wanted
 
 
+def test_a_remainder_as_an_index_of_what_wraps():
+    """Addresses take sums apart; what a remainder is made of may have wrapped."""
+
+    @pto.kernel
+    def k(o, x, n):
+        i = pto.get_global_id()
+        pto.store(o + i, pto.load(x + (n + (-2147483648) + i) % 31))
+
+    x = np.arange(32, dtype=np.int32)
+    for n in (-5, -2, 0, 7):
+        o = pto.alloc_tensor(128, pto.s32)
+        pto.launch(k, grid=1, block=32, args=(o, pto.Tensor.from_numpy(x), n))
+        wrapped = (np.arange(32) + n - 2**31).astype(np.int64).astype(np.int32)
+        assert (o.numpy() == wrapped % 31).all()
+
+
 def test_reciprocals_are_exact_up_to_their_limit():
     random = np.random.default_rng(3)
     for largest in (2**32 - 1, 2**31 - 1, 65535, 255, 12345):

@@ -108,8 +108,11 @@ class Division(Conversions):
         quotient = Value(type, quotient.op, low // divisor, high // divisor)
         if not is_mod:
             return quotient
-        product = self.compute(f"mul.{type.name}", type, [quotient, Const(type.wrap(-divisor), type)])
-        return self.compute(f"add.{type.name}", type, [product, a], None, 0, divisor - 1)
+        # Unsigned whatever the type: addresses look through sums of s32, which are not to wrap there.
+        operands = [Value(types.u32, quotient.op), Const((1 << 32) - divisor, types.u32)]
+        product = self.compute("mul.u32", types.u32, operands)
+        rest = self.compute("add.u32", types.u32, [product, Value(types.u32, a.op)])
+        return Value(type, rest.op, 0, divisor - 1)
 
     def _multiply_by_reciprocal(self, x: Value, divisor: int, largest: int) -> Value:
         """x // divisor of an unsigned x up to `largest`."""
