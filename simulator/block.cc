@@ -257,6 +257,14 @@ const IssueRecord& BlockRun::step(uint32_t warp) {
   return context_->step(warp);
 }
 
+const GroupRecord* BlockRun::step_together() {
+  return context_->step_together();
+}
+
+void BlockRun::stand_apart() {
+  context_->stand_apart();
+}
+
 BlockStop BlockRun::run(uint64_t budget) {
   return context_->run(budget);
 }

@@ -164,6 +164,12 @@ public:
   /// Executes one insn of a ready warp. After a fault nothing more runs. The record is valid until
   /// the next step; addresses in it as well.
   const IssueRecord& step(uint32_t warp);
+  /// Executes one insn of every warp, as step() for one warp after the other would. Only while all
+  /// warps are ready at one pc, and for insns that are of lanes alone. Null, and nothing happened,
+  /// if they are not, if somebody observes the run, or if a warp would fault: step() says which.
+  const GroupRecord* step_together();
+  /// For who looks at the block between calls of step_together(): writes down where warps stand.
+  void stand_apart();
   /// Executes up to about `budget` warp insns, in an order that depends on nothing outside.
   BlockStop run(uint64_t budget);
   /// %clock reads `cycle` from now on.

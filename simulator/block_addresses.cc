@@ -174,8 +174,22 @@ bool BlockContext::plan_lanes(const isa::Operand& mem,
     return false;
   }
   const Space space = mem.mem().space;
+  const bool may_be_run = count == 1 && form.is_uniform_base && form.index != nullptr &&
+                          (1u << form.scale_log2) == element_bytes;
   if (is_recording_) {
+    if (may_be_run && all_active_ && !is_span_told_ &&
+        try_contiguous(form, space, element_bytes, reads, writes, lanes)) {
+      for (unsigned i = 0; i < isa::kWarpLanes; ++i) {
+        addresses_[i] = lanes.first_address + uint64_t{i} * element_bytes;
+      }
+      record_addresses(mem, element_bytes, count, reads, writes, true, element_bytes);
+      return !gate_stopped_;
+    }
     record_access(mem, form, element_bytes, count, reads, writes);
+    if (record_.is_strided && all_active_ && !is_span_told_ &&
+        plan_strided(space, element_bytes, count, writes, lanes)) {
+      return true;
+    }
   }
   const bool is_one_address = form.index == nullptr && form.is_uniform_base;
   if (has_linear() || (is_one_address && uses_linear_ && !is_recording_)) {
@@ -193,11 +207,15 @@ bool BlockContext::plan_lanes(const isa::Operand& mem,
     }
     settle(registers);
   }
-  if (count == 1 && form.is_uniform_base && form.index != nullptr &&
-      (1u << form.scale_log2) == element_bytes &&
-      try_contiguous(form, space, element_bytes, reads, writes, lanes)) {
+  if (may_be_run && try_contiguous(form, space, element_bytes, reads, writes, lanes)) {
     if (is_span_told_) {
       record_span_access(mem, lanes, element_bytes, count, reads, writes);
+    }
+    if (is_together_) {
+      note_linear_access(
+          space,
+          element_bytes,
+          {lanes.first_address, element_bytes, uint64_t{element_bytes} * isa::kWarpLanes});
     }
     return !gate_stopped_;
   }
@@ -207,6 +225,9 @@ bool BlockContext::plan_lanes(const isa::Operand& mem,
   }
   if (is_span_told_) {
     record_span_access(mem, lanes, element_bytes, count, reads, writes);
+  }
+  if (is_together_) {
+    note_access(space, element_bytes * count);
   }
   return true;
 }
@@ -414,20 +435,54 @@ void BlockContext::record_access(const isa::Operand& mem,
                                  bool reads,
                                  bool writes) {
   fill_addresses(form);
-  std::copy_n(addresses_.data(), isa::kWarpLanes, record_addresses_.data());
-  const uint64_t stride = record_addresses_[1] - record_addresses_[0];
+  const uint64_t stride = addresses_[1] - addresses_[0];
   uint64_t differs = 0;
   for (unsigned i = 0; i < isa::kWarpLanes; ++i) {
-    differs |= record_addresses_[i] ^ (record_addresses_[0] + i * stride);
+    differs |= addresses_[i] ^ (addresses_[0] + i * stride);
   }
-  record_.is_strided = differs == 0;
-  record_.stride = static_cast<int64_t>(stride);
-  record_.addresses = record_addresses_.data();
+  record_addresses(mem, element_bytes, count, reads, writes, differs == 0, stride);
+}
+
+void BlockContext::record_addresses(const isa::Operand& mem,
+                                    uint32_t element_bytes,
+                                    uint32_t count,
+                                    bool reads,
+                                    bool writes,
+                                    bool is_strided,
+                                    uint64_t stride) {
+  record_.addresses = addresses_.data();
   record_.space = mem.mem().space;
   record_.element_bytes = static_cast<uint8_t>(element_bytes);
   record_.access_bytes = element_bytes * count;
   record_.reads_memory = reads;
   record_.writes_memory = writes;
+  record_.is_strided = is_strided;
+  record_.stride = static_cast<int64_t>(stride);
+}
+
+bool BlockContext::plan_strided(
+    Space space, uint32_t element_bytes, uint32_t count, bool writes, Lanes& lanes) {
+  const uint32_t access_bytes = element_bytes * count;
+  const int64_t stride = record_.stride;
+  constexpr int64_t kMostStride = int64_t{1} << 40;
+  if (has_hooks(space, writes) || stride > kMostStride || stride < -kMostStride ||
+      ((addresses_[0] | static_cast<uint64_t>(stride)) & (access_bytes - 1)) != 0) {
+    return false;
+  }
+  const int64_t over_lanes = stride * (isa::kWarpLanes - 1);
+  const int64_t below = std::min<int64_t>(0, over_lanes);
+  uint8_t* host = range_host(space,
+                             addresses_[0] + static_cast<uint64_t>(below),
+                             static_cast<uint64_t>(std::abs(over_lanes)) + access_bytes);
+  if (host == nullptr) {
+    return false; // the other path says exactly what is wrong
+  }
+  lanes.host = host - below;
+  lanes.is_contiguous = count == 1 && stride == int64_t{element_bytes};
+  lanes.is_linear = !lanes.is_contiguous;
+  lanes.lane_step = stride;
+  lanes.warp_step = 0;
+  return true;
 }
 
 } // namespace pto::sim

@@ -37,6 +37,8 @@ BlockContext::BlockContext(BlockRun& run)
 
 void BlockContext::rebind() {
   gate_stopped_ = false;
+  is_together_ = false;
+  uses_linear_ = false;
   span_issued_ = 0;
   last_allocation_ = nullptr;
   registers_are_zero_ = false;
@@ -82,6 +84,14 @@ void BlockContext::measure_span() {
     }
   }
   is_full_ = all == ~0u;
+}
+
+void BlockContext::measure_warp(const WarpState& warp) {
+  span_warps_ = masks_[0] != 0 ? 1 : 0;
+  span_lanes_ = lane_count(masks_[0]);
+  span_join_ = masks_[0] != 0 ? warp.join_pc : isa::kNoReconvergence;
+  joins_differ_ = false;
+  is_full_ = masks_[0] == ~0u;
 }
 
 bool BlockContext::choose_span() {
@@ -137,6 +147,7 @@ bool BlockContext::choose_span() {
 }
 
 BlockStop BlockContext::run(uint64_t budget) {
+  stand_apart();
   const uint64_t begin = state_.counts.warp_insns;
   const uint64_t end = budget > UINT64_MAX - begin ? UINT64_MAX : begin + budget;
   const bool is_observed = observers().wants_insns();
@@ -199,10 +210,10 @@ bool BlockContext::set_active() {
     all_active_ = all == ~0u;
     if (all_active_) {
       state_.counts.lane_insns += lanes_;
-    } else { // counting bits is a call on hosts of the baseline
+    } else {
       uint32_t lanes = 0;
       for (uint32_t i = 0; i < count_; ++i) {
-        lanes += static_cast<uint32_t>(std::popcount(guarded_[i]));
+        lanes += lane_count(guarded_[i]);
       }
       state_.counts.lane_insns += lanes;
     }
@@ -477,6 +488,7 @@ void BlockContext::run_span_observed(uint64_t end) {
 }
 
 const IssueRecord& BlockContext::step(uint32_t warp) {
+  stand_apart();
   PTO_CHECK(warp < run_.warp_count() && run_.is_ready(warp) && !run_.fault_.has_value());
   return execute_recorded(warp);
 }
@@ -489,7 +501,7 @@ const IssueRecord& BlockContext::execute_recorded(uint32_t warp) {
   bind_span(warp, 1);
   pc_ = state.pc;
   insn_ = insns_ + pc_;
-  measure_span();
+  measure_warp(state);
   pcs_written_ = false;
 
   IssueRecord& record = record_;
@@ -500,7 +512,7 @@ const IssueRecord& BlockContext::execute_recorded(uint32_t warp) {
   record.block = state_.index;
   record.warp = warp;
   record.active_mask = masks_[0];
-  record.exec_mask = run_.next_exec_mask(warp);
+  record.exec_mask = insn_->is_guarded ? run_.next_exec_mask(warp) : masks_[0];
   record.issue_index = state.issued;
   record.passed_over = insn_->is_block_scoped && warp != 0;
   record.addresses = nullptr;

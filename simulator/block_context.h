@@ -48,6 +48,8 @@ public:
   bool was_stopped_by_gate() const { return gate_stopped_; }
 
   const IssueRecord& step(uint32_t warp);
+  const GroupRecord* step_together();
+  void stand_apart();
   BlockStop run(uint64_t budget);
   void complete_copy(size_t i, bool forced);
   void complete_all_copies(bool forced);
@@ -98,6 +100,7 @@ private:
   bool choose_span();
   void bind_span(uint32_t first, uint32_t count);
   void measure_span();
+  void measure_warp(const WarpState& warp);
   void run_span(uint64_t end);
   void run_span_observed(uint64_t end);
   /// One insn of the whole span, told to observers by after_span if `is_told`.
@@ -119,6 +122,13 @@ private:
   void settle_span();
   void plan_meeting(uint32_t join_pc);
   bool at_meeting() const;
+
+  // ------------------------------------------------ all warps for time (block_together.cc)
+  bool stand_together();
+  void note_masks();
+  /// An access whose lanes are proven: linear in the lane, or else at addresses_.
+  void note_access(isa::Space space, uint32_t access_bytes);
+  void note_linear_access(isa::Space space, uint32_t access_bytes, const isa::LinearValue& at);
 
   // ------------------------------------------------ linear registers (block_linear.cc)
   bool has_linear() const { return (linear_.reg32[0] | linear_.reg32[1] | linear_.reg64) != 0; }
@@ -236,6 +246,17 @@ private:
                      uint32_t count,
                      bool reads,
                      bool writes);
+  /// An access to addresses_, which are complete, `stride` bytes apart if `is_strided`.
+  void record_addresses(const isa::Operand& mem,
+                        uint32_t element_bytes,
+                        uint32_t count,
+                        bool reads,
+                        bool writes,
+                        bool is_strided,
+                        uint64_t stride);
+  /// Proves an access of every lane of one warp whose addresses have a constant distance.
+  bool
+  plan_strided(isa::Space space, uint32_t element_bytes, uint32_t count, bool writes, Lanes& lanes);
   /// What after_span is told of an access whose lanes are proven.
   void record_span_access(const isa::Operand& mem,
                           const Lanes& lanes,
@@ -317,8 +338,9 @@ private:
   // Recording.
   bool is_recording_ = false;
   IssueRecord record_;
-  std::array<uint64_t, isa::kWarpLanes> record_addresses_{};
   CopyRecord record_copy_;
+  bool is_together_ = false; // between calls of step_together; group_ is written
+  GroupRecord group_;
   bool is_span_told_ = false; // span_ is for observers
   SpanRecord span_;
 

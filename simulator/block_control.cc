@@ -446,6 +446,7 @@ Outcome BlockContext::nop(uint32_t cycles) {
   if (is_recording_) {
     record_.nop_cycles = cycles;
   }
+  group_.nop_cycles = cycles;
   return Outcome::kNext;
 }
 

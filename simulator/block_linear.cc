@@ -340,6 +340,9 @@ bool BlockContext::plan_linear(const isa::Operand& operand,
                             (count_ == 1 || warp_step == lane_step * isa::kWarpLanes);
     static_cast<void>(enter_ledger(lowest, bytes, 0, is_by_lane ? access_bytes : 0, writes));
   }
+  if (is_together_) {
+    note_linear_access(mem.space, access_bytes, at);
+  }
   lanes.host = host - below;
   lanes.is_contiguous = is_one_run;
   lanes.is_linear = !is_one_run;

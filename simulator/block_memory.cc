@@ -87,6 +87,7 @@ BlockContext::load(const isa::Operand& mem, const isa::MemAccess& access, const 
     return Outcome::kFault;
   }
   span_.hint = access.hint;
+  group_.hint = access.hint;
   if (has_data_caches(mem) && access.hint == isa::CacheHint::kCached) {
     load_through_caches(mem, access, dst);
     return Outcome::kNext;
@@ -158,6 +159,7 @@ Outcome BlockContext::store(const isa::Operand& mem,
     return Outcome::kFault;
   }
   span_.hint = access.hint;
+  group_.hint = access.hint;
   with_element(access.type, [&](auto element, auto value) {
     using Element = decltype(element);
     using Value = decltype(value);

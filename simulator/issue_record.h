@@ -95,4 +95,29 @@ struct IssueRecord {
   uint32_t exited_mask = 0;      // lanes that this insn ended
 };
 
+/// One insn that all warps of a block executed, one after the other and with nothing in between.
+struct GroupRecord {
+  static constexpr uint32_t kMaxWarps = 32;
+
+  uint32_t pc = 0;
+  uint32_t warps = 0;
+  std::array<uint32_t, kMaxWarps> active_masks{}; // as IssueRecord's, by warp
+  std::array<uint32_t, kMaxWarps> exec_masks{};
+  uint32_t lanes = 0;       // bits of exec_masks
+  bool are_together = true; // still, and ready, at next_pc
+  uint32_t next_pc = 0;
+  uint32_t nop_cycles = 0;
+
+  // Memory access, as IssueRecord's.
+  bool has_access = false;
+  bool is_linear = false; // lane i of warp w: base + i * lane_step + w * warp_step
+  isa::Space space = isa::Space::kHbm;
+  isa::CacheHint hint = isa::CacheHint::kCached;
+  uint32_t access_bytes = 0;
+  uint64_t base = 0;
+  uint64_t lane_step = 0;
+  uint64_t warp_step = 0;
+  const uint64_t* addresses = nullptr; // by lane of the block, if it is not linear
+};
+
 } // namespace pto::sim

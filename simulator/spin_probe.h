@@ -97,6 +97,7 @@ public:
 
   /// To be asked between insns, with the number of warp insns executed so far.
   bool is_due(uint64_t executed) const { return executed >= next_look_; }
+  uint64_t next_look() const { return next_look_; }
   /// If it is due. `blocks`: all that are resident. The fault that ends a stuck run, or nothing.
   std::optional<Fault> look(uint64_t executed, std::vector<const BlockRun*> blocks);
   /// Forgets what was seen: somebody outside may have changed the state.

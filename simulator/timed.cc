@@ -69,6 +69,11 @@ const IssueRecord& TimedRun::step(uint32_t place, uint32_t warp, uint64_t cycle)
     status_ = RunStatus::kLimit;
     must_stop_ = true;
   } else if (spin_watch_.is_due(counts_.warp_insns)) {
+    for (const std::unique_ptr<BlockRun>& other : blocks_) {
+      if (other != nullptr) {
+        other->stand_apart();
+      }
+    }
     if (std::optional<Fault> fault =
             spin_watch_.look(counts_.warp_insns, resident_blocks(blocks_))) {
       fault_ = std::move(fault);
@@ -80,6 +85,26 @@ const IssueRecord& TimedRun::step(uint32_t place, uint32_t warp, uint64_t cycle)
     options_.gate->issued(block, *last_record_);
   }
   return *last_record_;
+}
+
+const GroupRecord* TimedRun::step_together(uint32_t place, uint64_t cycle) {
+  BlockRun& block = *blocks_[place];
+  const uint64_t after = counts_.warp_insns + block.warp_count();
+  if (after >= options_.max_insns || spin_watch_.is_due(after)) {
+    return nullptr; // something happens between two of them
+  }
+  block.set_clock(cycle);
+  const GroupRecord* record = block.step_together();
+  if (record == nullptr) {
+    return nullptr;
+  }
+  counts_.lane_insns += record->lanes;
+  const bool reports = after / kProgressInsns != counts_.warp_insns / kProgressInsns;
+  counts_.warp_insns = after;
+  if (reports && options_.progress) {
+    options_.progress({launch_.blocks_done(), launch_.block_count(), counts_}, cycle);
+  }
+  return record;
 }
 
 bool TimedRun::may_issue(uint32_t place, uint32_t warp, uint64_t cycle) {

@@ -116,8 +116,11 @@ private:
   void retire(uint32_t place) override;
   Next next(uint32_t place, uint32_t warp) override;
   const IssueRecord& step(uint32_t place, uint32_t warp, uint64_t cycle) override;
+  const GroupRecord* step_together(uint32_t place, uint64_t cycle) override;
+  void stand_apart(uint32_t place) override { blocks_[place]->stand_apart(); }
   bool wants_stop() override;
   bool may_issue(uint32_t place, uint32_t warp, uint64_t cycle) override;
+  bool is_gated() override { return options_.gate != nullptr; }
   void stopped(TimedStop stop);
 
   Launch& launch_;
@@ -129,7 +132,6 @@ private:
   InsnCounts counts_; // of resident blocks too
   RunStatus status_ = RunStatus::kCompleted;
   bool is_finished_ = false;
-  bool must_stop_ = false;
   SpinWatch spin_watch_;
   TimingModel model_; // last: it calls the host
 };

@@ -42,11 +42,14 @@ unsigned distinct_words(const WarpAddresses& access,
 
 /// Every lane is active and takes the bytes after those of the lane before.
 bool is_one_run(const WarpAddresses& access) {
+  if (access.is_run || access.mask != ~0u) {
+    return access.is_run;
+  }
   uint64_t differs = 0;
   for (unsigned lane = 0; lane < isa::kWarpLanes; ++lane) {
     differs |= access.addresses[lane] ^ (access.addresses[0] + uint64_t{lane} * access.bytes);
   }
-  return access.mask == ~0u && differs == 0;
+  return differs == 0;
 }
 
 } // namespace
@@ -66,6 +69,19 @@ LineSet distinct_lines(const WarpAddresses& access, uint32_t line_bytes) {
     }
     return set;
   }
+  if (access.is_same && access.mask != 0) {
+    const uint64_t address = access.addresses[std::countr_zero(access.mask)];
+    if (address >> shift == (address + access.bytes - 1) >> shift) {
+      set.line[0] = address >> shift;
+      set.covered_bytes[0] =
+          std::min(line_bytes, static_cast<uint32_t>(std::popcount(access.mask)) * access.bytes);
+      set.count = 1;
+      return set;
+    }
+  }
+  uint64_t seen = 0; // bit i: a line of the set with line % 64 == i
+  uint64_t lowest = UINT64_MAX;
+  uint64_t highest = 0;
   for (uint32_t rest = access.mask; rest != 0; rest &= rest - 1) {
     const uint64_t address = access.addresses[std::countr_zero(rest)];
     const uint64_t last = (address + access.bytes - 1) >> shift;
@@ -73,6 +89,13 @@ LineSet distinct_lines(const WarpAddresses& access, uint32_t line_bytes) {
       const uint64_t from = std::max(address, line << shift);
       const uint64_t to = std::min(address + access.bytes, (line + 1) << shift);
       unsigned at = set.count; // the most recent line is the likeliest
+      const uint64_t bit = uint64_t{1} << (line % 64);
+      if (line < lowest || line > highest || (seen & bit) == 0) {
+        at = 0; // surely new: no need to search
+        lowest = std::min(lowest, line);
+        highest = std::max(highest, line);
+        seen |= bit;
+      }
       while (at != 0 && set.line[at - 1] != line) {
         --at;
       }
@@ -134,6 +157,25 @@ BankUse bank_use(const WarpAddresses& access, const isa::MachineProfile::L1& l1)
         most(bus_lanes, [&](uint64_t word) { return static_cast<uint32_t>(word % bus_lanes); });
   }
   return use;
+}
+
+unsigned most_on_one_address(const WarpAddresses& access) {
+  std::array<uint32_t, isa::kWarpLanes> words;
+  std::array<uint32_t, isa::kWarpLanes> counts{};
+  for (unsigned lane = 0; lane < isa::kWarpLanes; ++lane) {
+    words[lane] = static_cast<uint32_t>(access.addresses[lane]);
+  }
+  for (uint32_t rest = access.mask; rest != 0; rest &= rest - 1) {
+    const uint32_t word = words[static_cast<unsigned>(std::countr_zero(rest))];
+    for (unsigned lane = 0; lane < isa::kWarpLanes; ++lane) {
+      counts[lane] += words[lane] == word ? 1 : 0;
+    }
+  }
+  uint32_t most = 0;
+  for (uint32_t rest = access.mask; rest != 0; rest &= rest - 1) {
+    most = std::max(most, counts[static_cast<unsigned>(std::countr_zero(rest))]);
+  }
+  return most;
 }
 
 AtomicGroups atomic_groups(const WarpAddresses& access, uint32_t sector_bytes) {

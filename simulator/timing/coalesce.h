@@ -19,6 +19,8 @@ struct WarpAddresses {
   uint32_t mask = 0;
   const uint64_t* addresses = nullptr; // 32 byte addresses
   uint32_t bytes = 0;                  // each lane's access, aligned to its element
+  bool is_run = false;  // known: all lanes are active, each at the end of the lane before
+  bool is_same = false; // known: one address in all lanes
 };
 
 /// Distinct lines in the order of first touch, with the bytes that the lanes cover in each.
@@ -38,6 +40,9 @@ struct BankUse {
   unsigned bus_words = 0;
 };
 [[nodiscard]] BankUse bank_use(const WarpAddresses& access, const isa::MachineProfile::L1& l1);
+
+/// Of an access to l1, whose offsets have 32 bits: the most lanes on one address.
+[[nodiscard]] unsigned most_on_one_address(const WarpAddresses& access);
 
 /// Lane operations of an atomic by sector: how many in all, and the most on one address.
 struct AtomicGroup {

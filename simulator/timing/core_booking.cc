@@ -11,22 +11,28 @@ ResultTime CoreModel::book_memory(TimedWarp& warp,
                                   const IssueRecord& record,
                                   const InsnTiming& timing,
                                   uint64_t cycle,
-                                  const TimelineEntry& entry,
+                                  const TimelineEntry* entry,
                                   bool& is_pending) {
-  const isa::InsnDesc& desc = *record.insn->desc;
+  const auto has = [&](isa::Flags flag) { return (timing.flags & flag) != 0; };
   const auto now = static_cast<double>(cycle);
   const PipeTime time{timing.latency_cycles, timing.interval_cycles};
   const ResultTime plain{now + time.latency, now + time.latency, now + time.latency};
   if (record.addresses == nullptr || record.exec_mask == 0) {
     memory_.occupy(now, time.interval);
-    if (desc.has(isa::kCacheControl) && record.addresses == nullptr && record.exec_mask != 0) {
+    if (has(isa::kCacheControl) && record.addresses == nullptr && record.exec_mask != 0) {
       memory_.invalidate_all();
     }
     return plain;
   }
-  const WarpAddresses access{record.exec_mask, record.addresses, record.access_bytes};
-  if (desc.has(isa::kCacheControl)) {
-    if (desc.has(isa::kReadsMem)) { // PREFETCH
+  const bool is_run =
+      record.is_strided && record.exec_mask == ~0u && record.stride == int64_t{record.access_bytes};
+  const WarpAddresses access{record.exec_mask,
+                             record.addresses,
+                             record.access_bytes,
+                             is_run,
+                             record.is_strided && record.stride == 0};
+  if (has(isa::kCacheControl)) {
+    if (has(isa::kReadsMem)) { // PREFETCH
       (void)memory_.load_hbm(now, access, isa::CacheHint::kCached, time);
     } else {
       memory_.occupy(now, time.interval);
@@ -39,12 +45,12 @@ ResultTime CoreModel::book_memory(TimedWarp& warp,
     return plain;
   }
   if (record.space == isa::Space::kL1) {
-    return desc.has(isa::kAtomic) ? memory_.atomic_l1(now, access, time)
-                                  : memory_.access_l1(now, access, time);
+    return has(isa::kAtomic) ? memory_.atomic_l1(now, access, time)
+                             : memory_.access_l1(now, access, time);
   }
-  if (!desc.has(isa::kAtomic)) {
-    return desc.has(isa::kWritesMem) ? memory_.store_hbm(now, access, record.hint, time)
-                                     : memory_.load_hbm(now, access, record.hint, time);
+  if (!has(isa::kAtomic)) {
+    return has(isa::kWritesMem) ? memory_.store_hbm(now, access, record.hint, time)
+                                : memory_.load_hbm(now, access, record.hint, time);
   }
   const double start = memory_.issue_atomic(now, access, time);
   const AtomicGroups groups = atomic_groups(access, run_.machine.l1.sector_bytes);
@@ -58,7 +64,7 @@ ResultTime CoreModel::book_memory(TimedWarp& warp,
   pending.warp = &warp;
   pending.pc = record.pc;
   pending.base_cycle = cycle + whole_cycle(time.latency);
-  pending.timeline_index = run_.options.record_timeline ? run_.timeline.add(entry) : SIZE_MAX;
+  pending.timeline_index = entry != nullptr ? run_.timeline.add(*entry) : SIZE_MAX;
   pending.writes_result = record.is_result_read;
   run_.atomics[token] = pending;
   ++warp.block->pending_atomics;
@@ -72,10 +78,10 @@ ResultTime CoreModel::book_unit(TimedBlock& block,
                                 const InsnTiming& timing,
                                 double latency,
                                 uint64_t cycle,
-                                TimelineEntry& entry) {
+                                TimelineEntry* entry) {
   const auto now = static_cast<double>(cycle);
   double interval = timing.interval_cycles;
-  Server& pipe = first_free(pipes_[timing.unit]);
+  Servers& pipe = pipes_[timing.unit + 1];
   if (record.copy != nullptr) {
     const CopyRecord& copy = *record.copy;
     pipe.reserve(now, 1);
@@ -96,8 +102,10 @@ ResultTime CoreModel::book_unit(TimedBlock& block,
                                            {latency, interval});
     use.done_cycle = result.done_cycle;
     block.l1.add(use, now);
-    entry.start_cycle = whole_cycle(result.start_cycle);
-    entry.held_by_pc = hold.pc;
+    if (entry != nullptr) {
+      entry->start_cycle = whole_cycle(result.start_cycle);
+      entry->held_by_pc = hold.pc;
+    }
     const ScoreEntry done = ScoreEntry::from(result, record.pc);
     if (copy.event >= 0) {
       ScoreEntry& event = block.events[static_cast<unsigned>(copy.event) % isa::kEventCount];
@@ -128,8 +136,10 @@ ResultTime CoreModel::book_unit(TimedBlock& block,
       block.l1.add({{l1.offset, l1.size_bytes}, done, record.pc, l1.writes, false}, now);
     }
   }
-  entry.start_cycle = whole_cycle(start);
-  entry.held_by_pc = hold.pc;
+  if (entry != nullptr) {
+    entry->start_cycle = whole_cycle(start);
+    entry->held_by_pc = hold.pc;
+  }
   return {done, done, done, StallReason::kOperand};
 }
 
@@ -170,10 +180,13 @@ void CoreModel::delay_in_l1(TimedBlock& block,
 }
 
 void CoreModel::book_control(TimedWarp& warp,
-                             const IssueRecord& record,
+                             uint32_t nop_cycles,
                              const InsnTiming& timing,
-                             uint64_t cycle) {
-  const isa::InsnDesc& desc = *record.insn->desc;
+                             uint64_t cycle) const {
+  constexpr isa::Flags kJumps = isa::kBranch | isa::kCall | isa::kReturn;
+  if (nop_cycles == 0 && (timing.flags & (kJumps | isa::kWarpBarrier | isa::kBlockBarrier)) == 0) {
+    return;
+  }
   const uint64_t after = cycle + std::max<uint64_t>(1, whole_cycle(timing.latency_cycles));
   const auto hold = [&](uint64_t until, StallReason reason) {
     if (until > warp.cursor) {
@@ -181,57 +194,91 @@ void CoreModel::book_control(TimedWarp& warp,
       warp.hold_reason = reason;
     }
   };
-  if (desc.has(isa::kBranch | isa::kCall | isa::kReturn)) {
+  if ((timing.flags & kJumps) != 0) {
     warp.branch_ready = after;
   }
-  if (desc.has(isa::kWarpBarrier)) {
+  if ((timing.flags & isa::kWarpBarrier) != 0) {
     hold(after + run_.machine.sync.barrier_cycles, StallReason::kBarrier);
   }
-  if (desc.has(isa::kBlockBarrier)) {
+  if ((timing.flags & isa::kBlockBarrier) != 0) {
     hold(after + run_.machine.sync.block_barrier_cycles, StallReason::kBlockBarrier);
   }
-  if (record.nop_cycles != 0) {
-    hold(cycle + record.nop_cycles, StallReason::kNop);
+  if (nop_cycles != 0) {
+    hold(cycle + nop_cycles, StallReason::kNop);
   }
 }
 
-ResultTime
-CoreModel::execute(TimedWarp& warp, uint64_t cycle, TimelineEntry& entry, double fused_latency) {
-  const uint32_t pc = warp.pc;
-  const InsnTiming& timing = run_.program[pc];
-  const isa::InsnDesc& desc = *timing.insn->desc;
-  const IssueRecord& record = run_.host.step(warp.block->place, warp.warp, cycle);
-  run_.has_fault = record.outcome == isa::Outcome::kFault;
-  const auto now = static_cast<double>(cycle);
-  const uint32_t lanes = record.exec_mask != 0 ? record.exec_mask : record.active_mask;
+void CoreModel::describe(const TimedWarp& warp,
+                         uint32_t active_mask,
+                         uint32_t exec_mask,
+                         const InsnTiming& timing,
+                         uint64_t cycle,
+                         TimelineEntry& entry) const {
+  const uint32_t lanes = exec_mask != 0 ? exec_mask : active_mask;
   entry.issue_cycle = cycle;
   entry.start_cycle = cycle;
   entry.block = warp.block->span.block;
   entry.core = core_;
-  entry.pc = pc;
+  entry.pc = warp.pc;
   entry.first_warp = warp.warp;
   entry.last_warp = warp.warp;
   entry.unit = timing.unit;
-  entry.active_lanes = lane_count(record.exec_mask);
+  entry.active_lanes = lane_count(exec_mask);
   if (lanes != 0) {
     entry.first_lane = warp.warp * isa::kWarpLanes + static_cast<uint32_t>(std::countr_zero(lanes));
     entry.last_lane =
         warp.warp * isa::kWarpLanes + 31 - static_cast<uint32_t>(std::countl_zero(lanes));
   }
+}
+
+void CoreModel::count_issues(uint32_t pc, uint32_t warps, uint32_t lanes, uint64_t cycle) {
   PcCounters& by_pc = run_.by_pc[pc];
-  ++by_pc.issues;
-  by_pc.lane_ops += entry.active_lanes;
-  if (!record.passed_over) {
-    by_pc.matrix_macs += uint64_t{record.m} * record.n * record.k;
-  }
-  ++counters_.insns;
-  ++run_.warp_insns;
-  run_.lane_insns += entry.active_lanes;
+  by_pc.issues += warps;
+  by_pc.lane_ops += lanes;
+  counters_.insns += warps;
+  run_.warp_insns += warps;
+  run_.lane_insns += lanes;
   run_.latest_issue = cycle;
+}
+
+void CoreModel::settle(TimedWarp& warp,
+                       const InsnTiming& timing,
+                       ScoreEntry score,
+                       uint64_t cycle) const {
+  for (const ScoreIndex index : timing.writes) {
+    warp.score[index] = score;
+  }
+  for (const uint32_t key : timing.tile_writes) {
+    warp.block->tile(key) = score;
+  }
+  // An atomic under way (kNever) is waited for by its results.
+  if (timing.is_memory_pipe && (timing.flags & isa::kWritesMem) != 0 &&
+      score.done_cycle != kNever) {
+    score.reason = StallReason::kFence;
+    score.late_cycles = static_cast<uint32_t>(score.done_cycle - cycle);
+    warp.stores = score.done_cycle > warp.stores.done_cycle ? score : warp.stores;
+  }
+}
+
+ResultTime
+CoreModel::execute(TimedWarp& warp, uint64_t cycle, TimelineEntry* entry, double fused_latency) {
+  const uint32_t pc = warp.pc;
+  const InsnTiming& timing = run_.program[pc];
+  const IssueRecord& record = run_.host.step(warp.block->place, warp.warp, cycle);
+  run_.has_fault = record.outcome == isa::Outcome::kFault;
+  const auto now = static_cast<double>(cycle);
+  const uint32_t active_lanes = lane_count(record.exec_mask);
+  if (entry != nullptr) {
+    describe(warp, record.active_mask, record.exec_mask, timing, cycle, *entry);
+  }
+  count_issues(pc, 1, active_lanes, cycle);
+  if (record.m != 0 && !record.passed_over) {
+    run_.by_pc[pc].matrix_macs += uint64_t{record.m} * record.n * record.k;
+  }
 
   double latency = timing.latency_cycles;
   ResultTime result{now + latency, now + latency, now + latency, StallReason::kOperand};
-  const bool passes_over = desc.scope == isa::Scope::kBlock && warp.warp != 0;
+  const bool passes_over = timing.is_block_scoped && warp.warp != 0;
   bool is_pending = false;
   if (passes_over) {
     result = {now + 1, now + 1, now + 1, StallReason::kOperand};
@@ -256,28 +303,17 @@ CoreModel::execute(TimedWarp& warp, uint64_t cycle, TimelineEntry& entry, double
   } else {
     warp.block->end_cycle = std::max(warp.block->end_cycle, score.done_cycle);
   }
-  entry.done_cycle = is_pending ? cycle : score.done_cycle;
   if (!passes_over) {
-    for (const ScoreIndex index : timing.writes) {
-      warp.score[index] = score;
-    }
-    for (const uint32_t key : timing.tile_writes) {
-      warp.block->tile(key) = score;
-    }
-    if (desc.has(isa::kWritesMem) && timing.is_memory_pipe && !is_pending) {
-      ScoreEntry store = score;
-      store.reason = StallReason::kFence;
-      store.late_cycles = static_cast<uint32_t>(store.done_cycle - cycle);
-      warp.stores = store.done_cycle > warp.stores.done_cycle ? store : warp.stores;
-    }
+    settle(warp, timing, score, cycle);
   }
-  book_control(warp, record, timing, cycle);
-  if (run_.options.record_timeline && !is_pending) {
-    run_.timeline.add(entry);
+  book_control(warp, record.nop_cycles, timing, cycle);
+  if (entry != nullptr && !is_pending) {
+    entry->done_cycle = score.done_cycle;
+    run_.timeline.add(*entry);
   }
-  if (desc.has(isa::kBlockBarrier | isa::kEndsLane | isa::kWarpBarrier) ||
+  if ((timing.flags & (isa::kBlockBarrier | isa::kEndsLane | isa::kWarpBarrier)) != 0 ||
       record.outcome != isa::Outcome::kNext) {
-    const bool is_barrier = desc.has(isa::kBlockBarrier);
+    const bool is_barrier = (timing.flags & isa::kBlockBarrier) != 0;
     const double released = is_barrier ? std::max(1.0, timing.latency_cycles) : 1.0;
     release_blocked(*warp.block, cycle + whole_cycle(released));
   }

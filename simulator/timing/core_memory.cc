@@ -6,6 +6,8 @@
 // queue, and the port time of copies.
 #include "simulator/timing/core_memory.h"
 
+#include "simulator/issue_record.h"
+
 #include <algorithm>
 #include <cmath>
 
@@ -91,8 +93,7 @@ ResultTime
 CoreMemory::load_hbm(double now, const WarpAddresses& access, isa::CacheHint hint, PipeTime time) {
   const LineSet lines = distinct_lines(access, machine_.l1.line_bytes);
   const bool is_cached = hint == isa::CacheHint::kCached;
-  Server& port = pipe();
-  const double start = std::max(now, port.next_free());
+  const double start = std::max(now, pipes_.next_free());
   const double base = now + time.latency;
   const double hit = time.latency + (is_cached ? machine_.l1.hit_latency_cycles : 0);
   ResultTime result{base, start + hit, start + hit, StallReason::kCacheMiss};
@@ -123,13 +124,11 @@ CoreMemory::load_hbm(double now, const WarpAddresses& access, isa::CacheHint hin
   }
   const double looked_up = (lines.count - misses) * machine_.l1.line_cycles;
   const double occupied = std::max(time.interval, looked_up) + misses * machine_.l1.fill_cycles;
-  port.reserve(now, occupied);
-  hold(port, left); // a full miss queue holds the pipe
+  take_pipe(now, occupied, left); // a full miss queue holds the pipe
   ++counters_.requests;
   counters_.lines += lines.count;
   counters_.cache_misses += misses;
-  counters_.hbm_request_bytes +=
-      static_cast<uint64_t>(__builtin_popcount(access.mask)) * access.bytes;
+  counters_.hbm_request_bytes += uint64_t{lane_count(access.mask)} * access.bytes;
   return result;
 }
 
@@ -137,8 +136,7 @@ ResultTime
 CoreMemory::store_hbm(double now, const WarpAddresses& access, isa::CacheHint hint, PipeTime time) {
   const uint32_t line_bytes = machine_.l1.line_bytes;
   const LineSet lines = distinct_lines(access, line_bytes);
-  Server& port = pipe();
-  const double start = std::max(now, port.next_free());
+  const double start = std::max(now, pipes_.next_free());
   const double base = now + time.latency;
   double occupied = 0;
   double accepted = start;
@@ -162,12 +160,10 @@ CoreMemory::store_hbm(double now, const WarpAddresses& access, isa::CacheHint hi
       }
     }
   }
-  port.reserve(now, std::max(time.interval, occupied));
-  hold(port, accepted - machine_.l1.store_queue_cycles);
+  take_pipe(now, std::max(time.interval, occupied), accepted - machine_.l1.store_queue_cycles);
   ++counters_.requests;
   counters_.lines += lines.count;
-  counters_.hbm_request_bytes +=
-      static_cast<uint64_t>(__builtin_popcount(access.mask)) * access.bytes;
+  counters_.hbm_request_bytes += uint64_t{lane_count(access.mask)} * access.bytes;
   const double unloaded = start + time.latency;
   return {base, unloaded, std::max(unloaded, accepted + time.latency), StallReason::kBandwidth};
 }
@@ -175,7 +171,7 @@ CoreMemory::store_hbm(double now, const WarpAddresses& access, isa::CacheHint hi
 ResultTime CoreMemory::access_l1(double now, const WarpAddresses& access, PipeTime time) {
   const BankUse use = bank_use(access, machine_.l1);
   const double words = std::max(use.degree, use.bus_words);
-  const double start = pipe().reserve(now, std::max(time.interval, words));
+  const double start = pipes_.reserve(now, std::max(time.interval, words));
   const double further = std::max(0.0, words - std::max(1.0, time.interval));
   const double done = start + time.latency + further * machine_.l1.conflict_cycles;
   ++counters_.l1_requests;
@@ -183,18 +179,14 @@ ResultTime CoreMemory::access_l1(double now, const WarpAddresses& access, PipeTi
     counters_.bank_conflicts += use.degree - 1;
     ++counters_.bank_conflict_requests;
   }
-  counters_.l1_bytes += static_cast<uint64_t>(__builtin_popcount(access.mask)) * access.bytes;
+  counters_.l1_bytes += uint64_t{lane_count(access.mask)} * access.bytes;
   return {now + time.latency, done, done, StallReason::kBankConflict};
 }
 
 ResultTime CoreMemory::atomic_l1(double now, const WarpAddresses& access, PipeTime time) {
-  const AtomicGroups groups = atomic_groups(access, machine_.l1.sector_bytes);
-  double operations = 1;
-  for (unsigned i = 0; i < groups.count; ++i) {
-    operations = std::max<double>(operations, groups.group[i].same_address);
-  }
+  const double operations = std::max(1u, most_on_one_address(access));
   const double serial = operations * machine_.atomic.l1_cycles;
-  const double start = pipe().reserve(now, std::max(time.interval, serial));
+  const double start = pipes_.reserve(now, std::max(time.interval, serial));
   const double done = start + time.latency + std::max(0.0, serial - machine_.atomic.l1_cycles);
   ++counters_.l1_requests;
   return {now + time.latency, done, done, StallReason::kAtomic};
@@ -202,9 +194,8 @@ ResultTime CoreMemory::atomic_l1(double now, const WarpAddresses& access, PipeTi
 
 double CoreMemory::issue_atomic(double now, const WarpAddresses& access, PipeTime time) {
   ++counters_.requests;
-  counters_.hbm_request_bytes +=
-      static_cast<uint64_t>(__builtin_popcount(access.mask)) * access.bytes;
-  return pipe().reserve(now, time.interval);
+  counters_.hbm_request_bytes += uint64_t{lane_count(access.mask)} * access.bytes;
+  return pipes_.reserve(now, time.interval);
 }
 
 void CoreMemory::hold(Server& port, double cycle) {
@@ -214,8 +205,15 @@ void CoreMemory::hold(Server& port, double cycle) {
   }
 }
 
+void CoreMemory::take_pipe(double now, double duration, double held) {
+  pipes_.serve([&](Server& port) {
+    port.reserve(now, duration);
+    hold(port, held);
+  });
+}
+
 void CoreMemory::hold_pipe(double cycle) {
-  hold(pipe(), cycle);
+  pipes_.serve([&](Server& port) { hold(port, cycle); });
 }
 
 void CoreMemory::invalidate(const WarpAddresses& access) {
@@ -273,14 +271,6 @@ ResultTime CoreMemory::copy(double now,
   ++(is_in ? counters_.copies_in : counters_.copies_out);
   counters_.copy_bytes += static_cast<uint64_t>(shape.rows) * shape.row_bytes;
   return {now + time.latency, unloaded, done, StallReason::kCopyWait, start};
-}
-
-double CoreMemory::pipe_busy_cycles() const {
-  double busy = 0;
-  for (const Server& server : pipes_) {
-    busy = std::max(busy, server.busy_cycles());
-  }
-  return busy;
 }
 
 double CoreMemory::copy_busy_cycles() const {

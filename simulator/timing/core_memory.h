@@ -68,7 +68,7 @@ public:
   /// When an access that is ready at `ready` has its physical address.
   double translate(double ready, uint64_t address);
   /// Takes a pipe for an insn that moves no data.
-  void occupy(double now, double interval) { pipe().reserve(now, interval); }
+  void occupy(double now, double interval) { pipes_.reserve(now, interval); }
   /// Holds a pipe because the memory behind it takes no more until then.
   void hold_pipe(double cycle);
   void invalidate(const WarpAddresses& access);
@@ -83,11 +83,12 @@ public:
                   const isa::CopyShape& shape,
                   PipeTime time);
 
+  [[nodiscard]] const Servers& pipes() const { return pipes_; }
   /// When a load/store pipe is free for the next warp.
-  [[nodiscard]] double pipe_free_cycle() const { return first_free(pipes_).next_free(); }
+  [[nodiscard]] double pipe_free_cycle() const { return pipes_.next_free(); }
   /// Until when a full queue behind them holds the pipes; later than that they are just busy.
   [[nodiscard]] double held_until() const { return held_until_; }
-  [[nodiscard]] double pipe_busy_cycles() const;
+  [[nodiscard]] double pipe_busy_cycles() const { return pipes_.most_busy_cycles(); }
   [[nodiscard]] double copy_busy_cycles() const;
   [[nodiscard]] const CacheTags& data_cache() const { return cache_; }
   [[nodiscard]] uint32_t cache_begin_bytes() const { return cache_begin_; }
@@ -98,14 +99,15 @@ private:
   /// Brings in a line whose request is ready at `ready`; `left` is when it could leave.
   Arrival fetch(double now, double ready, uint64_t line, double& left);
   void hold(Server& port, double cycle);
-  Server& pipe() { return first_free(pipes_); }
+  /// Takes the pipe that is free first, and holds it until `held` if that is later.
+  void take_pipe(double now, double duration, double held);
 
   const isa::MachineProfile& machine_;
   SharedMemory& shared_;
   CacheTags cache_;
   uint32_t cache_bytes_ = UINT32_MAX;
   uint32_t cache_begin_ = 0;
-  std::vector<Server> pipes_;
+  Servers pipes_;
   double held_until_ = 0;
   std::unordered_map<uint64_t, double> pages_; // touched so far -> when the translation is there
   uint64_t latest_page_ = UINT64_MAX;

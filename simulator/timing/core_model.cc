@@ -64,7 +64,7 @@ CoreModel::CoreModel(RunState& run, uint32_t core)
       shares_memory_pipe_(run.machine.units.m_pipes < run.machine.warp_schedulers) {
   const auto counts = pipe_counts(run.machine.units);
   for (unsigned unit = 0; unit < isa::kUnitCount; ++unit) {
-    pipes_[unit].resize(counts[unit]);
+    pipes_[unit + 1] = Servers(counts[unit]);
   }
 }
 
@@ -73,6 +73,7 @@ CoreModel::CoreModel(const CoreModel& other, WarpCopies& copies)
       pipes_(other.pipes_), schedulers_(other.schedulers_), issue_width_(other.issue_width_),
       is_round_robin_(other.is_round_robin_), shares_memory_pipe_(other.shares_memory_pipe_),
       first_scheduler_(other.first_scheduler_), next_cycle_(other.next_cycle_),
+      seen_free_(other.seen_free_), seen_held_until_(other.seen_held_until_), sight_(other.sight_),
       ticked_cycle_(other.ticked_cycle_), ticked_first_(other.ticked_first_),
       next_scheduler_(other.next_scheduler_), counters_(other.counters_) {
   for (const std::unique_ptr<TimedBlock>& block : other.blocks_) {
@@ -99,6 +100,7 @@ uint64_t CoreModel::size_bytes() const {
 }
 
 void CoreModel::start_block(std::unique_ptr<TimedBlock> owned, uint32_t scratchpad_bytes) {
+  stand_apart(); // two blocks share the schedulers
   TimedBlock& block = *owned;
   if (blocks_.empty()) {
     memory_.configure(scratchpad_bytes);
@@ -116,25 +118,59 @@ void CoreModel::start_block(std::unique_ptr<TimedBlock> owned, uint32_t scratchp
     warp.counters.warp = warp.warp;
     warp.counters.core = core_;
     warp.counters.start_cycle = block.span.start_cycle;
-    schedulers_[(next_scheduler_ + warp.warp) % schedulers_.size()].warps.push_back(&warp);
-    prepare(warp);
+    warp.scheduler = (next_scheduler_ + warp.warp) % static_cast<uint32_t>(schedulers_.size());
+    schedulers_[warp.scheduler].add(warp);
+  }
+  may_join_ = can_go_together(block);
+  next_join_cycle_ = 0;
+  join_pause_cycles_ = 1;
+  if (may_join_ && run_.program[run_.host.next(block.place, 0).pc].is_of_lanes) {
+    join(block);
+    prepare(block.warps[0]);
+  } else {
+    for (TimedWarp& warp : block.warps) {
+      prepare(warp);
+    }
   }
   next_scheduler_ =
       (next_scheduler_ + block.live_warps) % static_cast<uint32_t>(schedulers_.size());
   uint64_t first = kNever;
   for (const TimedWarp& warp : block.warps) {
-    first = std::min(first, warp.ready);
+    first = std::min(first, schedulers_[warp.scheduler].ready[warp.slot]);
   }
   next_cycle_ = std::min(next_cycle_, first);
   maybe_end_block(block);
 }
 
-uint64_t CoreModel::fetch_ready(uint32_t pc, uint64_t cycle) {
+void CoreModel::Scheduler::add(TimedWarp& warp) {
+  warp.slot = static_cast<uint32_t>(warps.size());
+  warps.push_back(&warp);
+  ready.push_back(kNever);
+  unit.push_back(0);
+}
+
+void CoreModel::Scheduler::remove(const TimedBlock& block) {
+  size_t kept = 0;
+  for (size_t i = 0; i < warps.size(); ++i) {
+    if (warps[i]->block != &block) {
+      warps[kept] = warps[i];
+      ready[kept] = ready[i];
+      unit[kept] = unit[i];
+      warps[kept]->slot = static_cast<uint32_t>(kept);
+      ++kept;
+    }
+  }
+  warps.resize(kept);
+  ready.resize(kept);
+  unit.resize(kept);
+  after = 0;
+}
+
+uint64_t CoreModel::fetch_ready(uint64_t line, uint64_t cycle) {
   const auto& fetch = run_.machine.fetch;
   if (fetch.miss_latency_cycles == 0) {
     return cycle;
   }
-  const uint64_t line = static_cast<uint64_t>(pc) * fetch.insn_bytes / fetch.line_bytes;
   if (line == fetched_line_) { // still the newest of the code cache
     return std::max(cycle, fetched_ready_);
   }
@@ -156,70 +192,65 @@ uint64_t CoreModel::fetch_ready(uint32_t pc, uint64_t cycle) {
   return ready;
 }
 
-double CoreModel::unit_free(int unit) const {
-  if (unit < 0) {
-    return 0;
-  }
-  if (unit == static_cast<int>(Unit::kM)) {
-    return memory_.pipe_free_cycle();
-  }
-  return first_free(pipes_[static_cast<unsigned>(unit)]).next_free();
-}
-
 void CoreModel::find_holds(TimedWarp& warp, const InsnTiming& timing) {
   Holds& holds = warp.holds;
-  holds = {};
   holds.branch = warp.branch_ready;
   holds.hold = warp.hold_until;
   holds.hold_reason = warp.hold_reason;
   const uint64_t reached = std::max({warp.cursor, holds.branch, holds.hold});
-  holds.fetch = fetch_ready(warp.pc, reached);
+  holds.fetch = fetch_ready(timing.fetch_line, reached);
   if (holds.fetch == reached) {
     holds.fetch = 0;
   }
+  holds.operand = {};
+  holds.operand_index = kScoreCount;
   const auto wait_for = [&](const ScoreEntry& entry, ScoreIndex index) {
     if (entry.done_cycle > holds.operand.done_cycle) {
       holds.operand = entry;
       holds.operand_index = index;
     }
   };
-  const isa::InsnDesc& desc = *timing.insn->desc;
-  const bool passes_over = desc.scope == isa::Scope::kBlock && warp.warp != 0;
-  if (passes_over) {
-    return;
-  }
-  for (const ScoreIndex index : timing.reads) {
-    wait_for(warp.score[index], index);
-  }
-  for (const ScoreIndex index : timing.writes) {
-    wait_for(warp.score[index], index);
-  }
-  for (const std::vector<uint32_t>* keys : {&timing.tile_reads, &timing.tile_writes}) {
-    for (const uint32_t key : *keys) {
-      wait_for(warp.block->tile(key), kScoreCount);
+  const bool passes_over = timing.is_block_scoped && warp.warp != 0;
+  if (!passes_over) {
+    for (const ScoreIndex index : timing.reads) {
+      wait_for(warp.score[index], index);
     }
-  }
-  if (desc.has(isa::kWaits)) {
-    const isa::Operand* event = nullptr;
-    for (unsigned i = 0; i < timing.insn->operand_count; ++i) {
-      if (timing.insn->operand(i).kind == isa::OperandKind::kEvent) {
-        event = &timing.insn->operand(i);
+    for (const ScoreIndex index : timing.writes) {
+      wait_for(warp.score[index], index);
+    }
+    if (timing.waits_for_more) {
+      for (const std::vector<uint32_t>* keys : {&timing.tile_reads, &timing.tile_writes}) {
+        for (const uint32_t key : *keys) {
+          wait_for(warp.block->tile(key), kScoreCount);
+        }
+      }
+      if ((timing.flags & isa::kWaits) != 0) {
+        wait_for(timing.wait_event >= 0
+                     ? warp.block->events[static_cast<unsigned>(timing.wait_event)]
+                     : warp.block->copies,
+                 kScoreCount);
+      }
+      if ((timing.flags & isa::kFence) != 0) {
+        wait_for(warp.stores, kScoreCount);
       }
     }
-    wait_for(event != nullptr ? warp.block->events[event->index % isa::kEventCount]
-                              : warp.block->copies,
-             kScoreCount);
-  }
-  if (desc.has(isa::kFence)) {
-    wait_for(warp.stores, kScoreCount);
   }
 }
 
-void CoreModel::prepare(TimedWarp& warp) {
-  const TimedHost::Next next = run_.host.next(warp.block->place, warp.warp);
+void CoreModel::prepare(TimedWarp& warp, const TimedHost::Next& next) {
+  find_ready(warp, next);
+  Scheduler& scheduler = schedulers_[warp.scheduler];
+  scheduler.ready[warp.slot] = warp.ready;
+  scheduler.unit[warp.slot] = static_cast<uint8_t>(warp.unit + 1);
+}
+
+void CoreModel::find_ready(TimedWarp& warp, const TimedHost::Next& next) {
   warp.pc = next.pc;
-  warp.is_blocked = next.is_blocked;
-  warp.unit_until = 0;
+  if (warp.is_blocked != next.is_blocked) {
+    warp.block->blocked_warps += next.is_blocked ? 1 : ~0u;
+    warp.is_blocked = next.is_blocked;
+  }
+  warp.sight = sight_;
   if (next.is_done) {
     end_warp(warp);
     return;
@@ -231,8 +262,7 @@ void CoreModel::prepare(TimedWarp& warp) {
   const InsnTiming& timing = run_.program[next.pc];
   find_holds(warp, timing);
   warp.is_free = timing.is_free;
-  const isa::InsnDesc& desc = *timing.insn->desc;
-  const bool passes_over = desc.scope == isa::Scope::kBlock && warp.warp != 0;
+  const bool passes_over = timing.is_block_scoped && warp.warp != 0;
   warp.unit = timing.is_free || passes_over ? -1 : timing.unit;
   warp.ready = std::max(warp.cursor, warp.holds.ready());
   if (timing.fused_with_next != nullptr && warp.ready != kNever) {
@@ -269,8 +299,7 @@ void CoreModel::maybe_end_block(TimedBlock& block) {
   }
   counters_.occupied_cycles += block.end_cycle - block.span.start_cycle;
   for (Scheduler& scheduler : schedulers_) {
-    std::erase_if(scheduler.warps, [&](const TimedWarp* w) { return w->block == &block; });
-    scheduler.after = 0;
+    scheduler.remove(block);
   }
   const auto at = std::find_if(
       blocks_.begin(), blocks_.end(), [&](const auto& owned) { return owned.get() == &block; });
@@ -283,28 +312,20 @@ std::vector<std::unique_ptr<TimedBlock>> CoreModel::take_ended() {
 }
 
 TimedWarp* CoreModel::pick(Scheduler& scheduler, uint64_t cycle) {
-  const size_t count = scheduler.warps.size();
-  for (size_t i = 0; i < count; ++i) {
-    const size_t at = is_round_robin_ ? (scheduler.after + i) % count : i;
-    TimedWarp& warp = *scheduler.warps[at];
-    if (warp.ready > cycle) {
-      continue;
+  const size_t count = scheduler.ready.size();
+  const size_t first = is_round_robin_ && scheduler.after < count ? scheduler.after : 0;
+  const auto look = [&](size_t from, size_t to) -> TimedWarp* {
+    for (size_t at = from; at < to; ++at) {
+      if (scheduler.ready[at] <= cycle &&
+          unit_free(scheduler.unit[at]) < static_cast<double>(cycle + 1)) {
+        scheduler.after = at + 1;
+        return scheduler.warps[at];
+      }
     }
-    const double free = unit_free(warp.unit);
-    if (free < static_cast<double>(cycle + 1)) {
-      scheduler.after = at + 1;
-      return &warp;
-    }
-    note_busy_unit(warp, free);
-  }
-  return nullptr;
-}
-
-void CoreModel::note_busy_unit(TimedWarp& warp, double free) {
-  warp.unit_until = static_cast<uint64_t>(free);
-  const bool is_memory = warp.unit == static_cast<int>(Unit::kM);
-  warp.unit_reason =
-      is_memory && memory_.held_until() >= free ? StallReason::kBandwidth : StallReason::kUnit;
+    return nullptr;
+  };
+  TimedWarp* warp = look(first, count);
+  return warp != nullptr ? warp : look(0, first);
 }
 
 bool CoreModel::tick(uint64_t cycle, bool only_one) {
@@ -316,8 +337,16 @@ bool CoreModel::tick(uint64_t cycle, bool only_one) {
     }
     ++counters_.busy_cycles;
   }
+  if (together_ != nullptr) {
+    if (only_one || !tick_together(cycle)) {
+      stand_apart();
+    } else {
+      return true;
+    }
+  }
   const size_t count = schedulers_.size();
   const size_t first = ticked_first_; // a cycle that is gone on with keeps its order
+  size_t issues = 0;
   for (size_t i = 0; i < count; ++i) {
     Scheduler& scheduler = schedulers_[(first + i) % count];
     while (scheduler.issued < issue_width_) {
@@ -326,7 +355,7 @@ bool CoreModel::tick(uint64_t cycle, bool only_one) {
       if (warp == nullptr) {
         break;
       }
-      if (!run_.host.may_issue(warp->block->place, warp->warp, cycle)) {
+      if (run_.is_gated && !run_.host.may_issue(warp->block->place, warp->warp, cycle)) {
         scheduler.after = after;
         find_next_cycle(cycle);
         next_cycle_ = std::min(next_cycle_, cycle);
@@ -337,7 +366,8 @@ bool CoreModel::tick(uint64_t cycle, bool only_one) {
         first_scheduler_ = (first + i + 1) % count;
       }
       issue(*warp, cycle);
-      if (only_one || run_.host.wants_stop()) {
+      ++issues;
+      if (only_one || run_.host.must_stop() || (run_.is_gated && run_.host.wants_stop())) {
         find_next_cycle(cycle);
         next_cycle_ = std::min(next_cycle_, cycle);
         return false;
@@ -345,65 +375,74 @@ bool CoreModel::tick(uint64_t cycle, bool only_one) {
     }
   }
   find_next_cycle(cycle + 1);
+  if (may_join_ && !run_.is_gated && blocks_.size() == 1 && issues == blocks_[0]->warps.size() &&
+      cycle >= next_join_cycle_) {
+    join_if_alike(cycle);
+  }
   return true;
 }
 
 void CoreModel::find_next_cycle(uint64_t from) {
-  std::array<double, isa::kUnitCount + 1> free; // by unit + 1
-  for (unsigned i = 0; i < free.size(); ++i) {
-    free[i] = i == 0 || i - 1 == unit_index(Unit::kM) || !pipes_[i - 1].empty()
-                  ? unit_free(static_cast<int>(i) - 1)
-                  : 0;
+  ++sight_;
+  seen_held_until_ = memory_.held_until();
+  std::array<uint64_t, isa::kUnitCount + 1> free;
+  for (unsigned unit = 0; unit < free.size(); ++unit) {
+    seen_free_[unit] = unit_free(unit);
+    free[unit] = std::max(from, static_cast<uint64_t>(static_cast<int64_t>(seen_free_[unit])));
   }
   uint64_t next = kNever;
   for (const Scheduler& scheduler : schedulers_) {
-    for (TimedWarp* warp : scheduler.warps) {
-      if (warp->ready == kNever) {
-        continue;
-      }
-      const double unit_cycle = free[static_cast<size_t>(warp->unit + 1)];
-      const uint64_t unit = static_cast<uint64_t>(unit_cycle);
-      if (unit > warp->ready) {
-        note_busy_unit(*warp, unit_cycle);
-      }
-      next = std::min(next, std::max({warp->ready, unit, from}));
+    const size_t count = scheduler.ready.size();
+    for (size_t i = 0; i < count; ++i) {
+      next = std::min(next, std::max(scheduler.ready[i], free[scheduler.unit[i]]));
+    }
+    if (next == from) {
+      break;
     }
   }
   next_cycle_ = next;
 }
 
-void CoreModel::charge(TimedWarp& warp, uint64_t cycle, bool is_free, TimelineEntry& entry) {
+CoreModel::UnitWait CoreModel::unit_wait(const TimedWarp& warp) const {
+  const auto unit = static_cast<unsigned>(warp.unit + 1);
+  const double free = seen_free_[unit];
+  const auto until = static_cast<uint64_t>(free);
+  if (warp.sight == sight_ || until <= warp.ready) {
+    return {};
+  }
+  const bool is_held = unit == kMemoryUnit && seen_held_until_ >= free;
+  return {until, is_held ? StallReason::kBandwidth : StallReason::kUnit};
+}
+
+void CoreModel::charge(
+    TimedWarp& warp, uint64_t cycle, bool is_free, TimelineEntry* entry, uint32_t warps) {
   const uint64_t begin = warp.cursor;
-  entry.stall_cycles = static_cast<uint32_t>(cycle - begin);
   if (!is_free) {
     ++warp.counters.issued_cycles;
   }
   warp.cursor = is_free ? cycle : cycle + 1;
+  if (entry != nullptr) {
+    entry->stall_cycles = static_cast<uint32_t>(cycle - begin);
+  }
   if (begin >= cycle) {
     return;
   }
-  // Few reasons of the many: kept as a list, each once.
-  struct Part {
-    StallReason reason = StallReason::kOperand;
-    bool has_operand = false; // some of it is the operand's
-    uint64_t cycles = 0;
-  };
-  std::array<Part, 8> parts;
-  unsigned count = 0;
+  StallCycles& of_warp = warp.counters.stalls;
+  StallCycles& of_pc = run_.by_pc[warp.pc].stalls;
+  StallCycles parts; // of this wait, for the timeline
+  uint32_t operand_reasons = 0;
   uint64_t cursor = begin;
   const auto until = [&](uint64_t end, StallReason reason, bool is_operand = false) {
     end = std::min(end, cycle);
     if (end <= cursor) {
       return;
     }
-    unsigned at = 0;
-    while (at < count && parts[at].reason != reason) {
-      ++at;
+    of_warp[reason] += end - cursor;
+    of_pc[reason] += (end - cursor) * warps;
+    if (entry != nullptr) {
+      parts[reason] += end - cursor;
+      operand_reasons |= is_operand ? 1u << static_cast<unsigned>(reason) : 0;
     }
-    parts[at].reason = reason;
-    parts[at].has_operand = parts[at].has_operand || is_operand;
-    parts[at].cycles += end - cursor;
-    count = std::max(count, at + 1);
     cursor = end;
   };
   const Holds& holds = warp.holds;
@@ -416,30 +455,29 @@ void CoreModel::charge(TimedWarp& warp, uint64_t cycle, bool is_free, TimelineEn
     until(operand.done_cycle - operand.bandwidth_cycles, operand.reason, true);
     until(operand.done_cycle, StallReason::kBandwidth, true);
   }
-  until(warp.unit_until, warp.unit_reason);
-  until(cycle, StallReason::kIssueSlot);
-  StallCycles& of_pc = run_.by_pc[warp.pc].stalls;
-  const Part* most = nullptr;
-  for (unsigned i = 0; i < count; ++i) {
-    const Part& part = parts[i];
-    warp.counters.stalls[part.reason] += part.cycles;
-    of_pc[part.reason] += part.cycles;
-    if (most == nullptr || part.cycles > most->cycles ||
-        (part.cycles == most->cycles && part.reason < most->reason)) {
-      most = &part;
-    }
+  if (cursor < cycle) {
+    const UnitWait unit = unit_wait(warp);
+    until(unit.until, unit.reason);
+    until(cycle, StallReason::kIssueSlot);
   }
-  if (most == nullptr) {
+  if (entry == nullptr) {
     return;
   }
-  entry.reason = most->reason;
+  unsigned most = 0;
+  for (unsigned reason = 1; reason < kStallReasonCount; ++reason) {
+    most = parts.cycles[reason] > parts.cycles[most] ? reason : most;
+  }
+  entry->reason = static_cast<StallReason>(most);
   // Who wrote the operand explains the wait only where the operand was most of it.
-  if (most->has_operand) {
-    entry.cause_pc = operand.writer_pc;
+  if ((operand_reasons >> most & 1) != 0) {
+    entry->cause_pc = operand.writer_pc;
   }
 }
 
 void CoreModel::release_blocked(TimedBlock& block, uint64_t cycle) {
+  if (block.blocked_warps == 0) {
+    return;
+  }
   for (TimedWarp& other : block.warps) {
     if (!other.is_blocked || other.is_done) {
       continue;
@@ -458,22 +496,25 @@ void CoreModel::release_blocked(TimedBlock& block, uint64_t cycle) {
 void CoreModel::issue(TimedWarp& warp, uint64_t cycle) {
   TimedBlock& block = *warp.block;
   const InsnTiming& timing = run_.program[warp.pc];
-  TimelineEntry entry;
+  std::optional<TimelineEntry> recorded;
+  TimelineEntry* entry = run_.options.record_timeline ? &recorded.emplace() : nullptr;
   charge(warp, cycle, timing.is_free, entry);
   const isa::FusionRule* rule = timing.fused_with_next;
   const uint32_t pc = warp.pc;
   const ResultTime first = execute(warp, cycle, entry, 0);
-  warp.blocked_reason = timing.insn->desc->has(isa::kBlockBarrier) ? StallReason::kBlockBarrier
-                                                                   : StallReason::kBarrier;
+  warp.blocked_reason =
+      (timing.flags & isa::kBlockBarrier) != 0 ? StallReason::kBlockBarrier : StallReason::kBarrier;
   if (rule != nullptr && !run_.has_fault) { // a stop waits for the second half
     const TimedHost::Next next = run_.host.next(block.place, warp.warp);
     if (!next.is_done && !next.is_blocked && next.pc == pc + 1) {
       // The pair is one operation: the second half issues with the first.
       const double late = first.done_cycle - first.base_cycle;
       warp.pc = next.pc;
-      TimelineEntry joined;
-      joined.is_fused = true;
-      (void)execute(warp, cycle, joined, timing.fused_latency_cycles + late);
+      if (entry != nullptr) {
+        *entry = {};
+        entry->is_fused = true;
+      }
+      (void)execute(warp, cycle, entry, timing.fused_latency_cycles + late);
       if (!rule->keeps_first) {
         for (const ScoreIndex index : timing.writes) {
           warp.score[index].done_cycle = cycle + whole_cycle(timing.fused_latency_cycles + late);
@@ -530,10 +571,7 @@ CoreCounters CoreModel::counters() const {
   CoreCounters counters = counters_;
   counters.memory = memory_.counters();
   for (unsigned unit = 0; unit < isa::kUnitCount; ++unit) {
-    for (const Server& pipe : pipes_[unit]) {
-      counters.unit_busy_cycles[unit] =
-          std::max(counters.unit_busy_cycles[unit], pipe.busy_cycles());
-    }
+    counters.unit_busy_cycles[unit] = pipes_[unit + 1].most_busy_cycles();
   }
   counters.unit_busy_cycles[unit_index(Unit::kM)] = memory_.pipe_busy_cycles();
   counters.unit_busy_cycles[unit_index(Unit::kD)] =

@@ -45,12 +45,13 @@ struct WarpProgress {
   uint64_t branch_ready = 0;
   uint64_t hold_until = 0;
   StallReason hold_reason = StallReason::kEmpty;
-  ScoreEntry stores;       // the latest store, for fences
-  uint64_t ready = 0;      // Holds::ready() of the next insn; kNever while blocked
-  uint64_t unit_until = 0; // the unit was seen busy up to here
-  StallReason unit_reason = StallReason::kUnit;
-  int unit = -1; // that the next insn needs; -1: none
+  ScoreEntry stores;  // the latest store, for fences
+  uint64_t ready = 0; // Holds::ready() of the next insn; kNever while blocked
+  uint64_t sight = 0; // CoreModel::sight_ when `ready` was found
+  int unit = -1;      // that the next insn needs; -1: none
   bool is_free = false;
+  uint32_t scheduler = 0;
+  uint32_t slot = 0; // in the scheduler's list
   Holds holds;
   WarpCounters counters;
 };
@@ -65,6 +66,7 @@ struct TimedBlock {
 
   uint32_t place = 0;
   uint32_t live_warps = 0;
+  uint32_t blocked_warps = 0;
   uint32_t pending_atomics = 0;
   uint64_t end_cycle = 0; // all results so far
   BlockSpan span;
@@ -95,6 +97,7 @@ struct RunState : RunCounts {
   const TimingOptions& options;
   Timeline timeline;
   bool has_fault = false; // the latest insn ended the run
+  bool is_gated = true;   // TimedHost::is_gated()
   struct PendingAtomic {
     TimedWarp* warp = nullptr;
     uint32_t pc = 0;
@@ -126,34 +129,62 @@ public:
   /// Blocks that have ended since the last call.
   std::vector<std::unique_ptr<TimedBlock>> take_ended();
 
+  /// Between two runs of the model everything is there warp by warp.
+  void stand_apart() {
+    if (together_ != nullptr) {
+      part();
+    }
+  }
+
   [[nodiscard]] const TimedBlock* block_at(uint32_t place) const;
   [[nodiscard]] bool has_blocks() const { return !blocks_.empty(); }
   [[nodiscard]] const CoreMemory& memory() const { return memory_; }
   [[nodiscard]] CoreCounters counters() const;
   [[nodiscard]] std::vector<const TimedBlock*> blocks() const;
   [[nodiscard]] uint64_t size_bytes() const;
+  /// Until when the unit of the warp's next insn was seen busy, and why; cycle 0: it was not.
+  struct UnitWait {
+    uint64_t until = 0;
+    StallReason reason = StallReason::kUnit;
+  };
+  [[nodiscard]] UnitWait unit_wait(const TimedWarp& warp) const;
 
 private:
   struct Scheduler {
     std::vector<TimedWarp*> warps; // oldest first
-    size_t after = 0;              // round robin: where to look first
-    uint32_t issued = 0;           // in the current cycle
+    // Of these: TimedWarp::ready and unit + 1, side by side because every choice looks at many.
+    std::vector<uint64_t> ready;
+    std::vector<uint8_t> unit;
+    size_t after = 0;    // round robin: where to look first
+    uint32_t issued = 0; // in the current cycle
+
+    void add(TimedWarp& warp);
+    void remove(const TimedBlock& block);
   };
 
-  void prepare(TimedWarp& warp);
+  /// Finds when the warp's next insn may issue.
+  void prepare(TimedWarp& warp) { prepare(warp, run_.host.next(warp.block->place, warp.warp)); }
+  void prepare(TimedWarp& warp, const TimedHost::Next& next);
+  void find_ready(TimedWarp& warp, const TimedHost::Next& next);
   void find_holds(TimedWarp& warp, const InsnTiming& timing);
-  [[nodiscard]] uint64_t fetch_ready(uint32_t pc, uint64_t cycle);
-  [[nodiscard]] double unit_free(int unit) const;
+  [[nodiscard]] uint64_t fetch_ready(uint64_t line, uint64_t cycle);
+  /// When a pipe of it is free; unit + 1, 0: no unit.
+  [[nodiscard]] double unit_free(unsigned unit) const {
+    return unit == kMemoryUnit ? memory_.pipe_free_cycle() : pipes_[unit].next_free();
+  }
   TimedWarp* pick(Scheduler& scheduler, uint64_t cycle);
   void issue(TimedWarp& warp, uint64_t cycle);
-  void charge(TimedWarp& warp, uint64_t cycle, bool is_free, TimelineEntry& entry);
+  /// Accounts for the cycles since the warp's latest issue. `entry` may be null, here and below:
+  /// no timeline is recorded.
+  void
+  charge(TimedWarp& warp, uint64_t cycle, bool is_free, TimelineEntry* entry, uint32_t warps = 1);
   /// Executes and books one insn; returns when its result is there.
-  ResultTime execute(TimedWarp& warp, uint64_t cycle, TimelineEntry& entry, double fused_latency);
+  ResultTime execute(TimedWarp& warp, uint64_t cycle, TimelineEntry* entry, double fused_latency);
   ResultTime book_memory(TimedWarp& warp,
                          const IssueRecord& record,
                          const InsnTiming& timing,
                          uint64_t cycle,
-                         const TimelineEntry& entry,
+                         const TimelineEntry* entry,
                          bool& is_pending);
   /// Copies and other work of a unit that is not the load/store pipe.
   ResultTime book_unit(TimedBlock& block,
@@ -161,7 +192,7 @@ private:
                        const InsnTiming& timing,
                        double latency,
                        uint64_t cycle,
-                       TimelineEntry& entry);
+                       TimelineEntry* entry);
   /// A lane access to bytes of l1 that a matrix operation still uses comes after it; and remembers
   /// the access for copies and matrix operations that follow.
   void delay_in_l1(TimedBlock& block,
@@ -169,22 +200,60 @@ private:
                    uint64_t cycle,
                    ResultTime& result) const;
   void book_control(TimedWarp& warp,
-                    const IssueRecord& record,
+                    uint32_t nop_cycles,
                     const InsnTiming& timing,
-                    uint64_t cycle);
+                    uint64_t cycle) const;
+  /// Notes in the scoreboard when the results of an insn are there.
+  void settle(TimedWarp& warp, const InsnTiming& timing, ScoreEntry score, uint64_t cycle) const;
+  void count_issues(uint32_t pc, uint32_t warps, uint32_t lanes, uint64_t cycle);
+
+  // ------------------------------------------------ warps in step (lockstep.cc)
+  [[nodiscard]] bool can_go_together(const TimedBlock& block) const;
+  /// From now on the first warp stands for all; their state is the same.
+  void join(TimedBlock& block);
+  /// After a cycle in which every warp of the only block has issued.
+  void join_if_alike(uint64_t cycle);
+  /// As tick, which has begun. False: nothing issued, the warps go apart.
+  bool tick_together(uint64_t cycle);
+  void book_together(const GroupRecord& record,
+                     const InsnTiming& timing,
+                     uint64_t cycle,
+                     std::array<ResultTime, GroupRecord::kMaxWarps>& results);
+  void describe_together(const GroupRecord& record,
+                         const InsnTiming& timing,
+                         uint64_t cycle,
+                         const std::array<ScoreEntry, GroupRecord::kMaxWarps>& scores,
+                         const TimelineEntry& first);
+  /// Gives every warp what the first one stands for.
+  void part();
+
+  /// What the timeline says of it, as far as its time is not needed.
+  void describe(const TimedWarp& warp,
+                uint32_t active_mask,
+                uint32_t exec_mask,
+                const InsnTiming& timing,
+                uint64_t cycle,
+                TimelineEntry& entry) const;
   void release_blocked(TimedBlock& block, uint64_t cycle);
   void end_warp(TimedWarp& warp);
   void maybe_end_block(TimedBlock& block);
-  void note_busy_unit(TimedWarp& warp, double free);
   void find_next_cycle(uint64_t cycle);
+
+  static constexpr unsigned kMemoryUnit = static_cast<unsigned>(isa::Unit::kM) + 1;
 
   RunState& run_;
   uint32_t core_;
   CoreMemory memory_;
   CacheTags code_;
-  std::array<std::vector<Server>, isa::kUnitCount> pipes_;
+  std::array<Servers, isa::kUnitCount + 1> pipes_; // by unit + 1; M's are memory_'s
   std::vector<std::unique_ptr<TimedBlock>> blocks_;
   std::vector<std::unique_ptr<TimedBlock>> ended_;
+  TimedBlock* together_ = nullptr;   // whose warps are in step: its first warp stands for all
+  uint64_t together_cycle_ = kNever; // of the latest issue in step
+  WarpCounters together_from_;       // the first warp's when they fell into step
+  bool may_join_ = false;            // the only block is one that can go in step
+  uint64_t next_join_cycle_ = 0;     // not to look in vain too often
+  uint64_t join_pause_cycles_ = 1;
   std::vector<Scheduler> schedulers_;
   uint32_t issue_width_ = 1; // of one scheduler
   bool is_round_robin_ = false;
@@ -193,6 +262,10 @@ private:
   uint64_t fetched_line_ = UINT64_MAX; // of code, the latest that was there
   uint64_t fetched_ready_ = 0;
   uint64_t next_cycle_ = kNever;
+  // What the latest find_next_cycle saw, by unit + 1.
+  std::array<double, isa::kUnitCount + 1> seen_free_{};
+  double seen_held_until_ = 0;
+  uint64_t sight_ = 0; // counts its calls
   uint64_t ticked_cycle_ = kNever;
   size_t ticked_first_ = 0;     // first_scheduler_ when that cycle began
   uint32_t next_scheduler_ = 0; // offset for new warps

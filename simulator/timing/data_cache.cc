@@ -100,6 +100,14 @@ void CacheTags::invalidate_all() {
   table_ = decltype(table_)(table_.size());
 }
 
+void CacheTags::forget_ready() {
+  for (size_t set = 0; set < sets_.size(); ++set) {
+    for (uint32_t i = 0; i < sets_[set].used; ++i) { // the others are zero pages
+      slots_[set * ways_ + i].ready = 0;
+    }
+  }
+}
+
 std::optional<uint64_t> CacheTags::line_in(uint32_t slot) const {
   if (slot >= slots_.size() || !slots_[slot].is_valid) {
     return std::nullopt;

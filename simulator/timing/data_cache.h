@@ -39,6 +39,8 @@ public:
 
   void set_dirty(uint32_t slot) { slots_[slot].is_dirty = true; }
   void set_ready(uint32_t slot, double cycle) { slots_[slot].ready = cycle; }
+  /// All that was ever filled is there now.
+  void forget_ready();
   /// When the line's data arrived or will arrive.
   [[nodiscard]] double ready(uint32_t slot) const { return slots_[slot].ready; }
   [[nodiscard]] uint32_t slot_count() const { return static_cast<uint32_t>(slots_.size()); }
@@ -65,7 +67,7 @@ private:
   };
 
   [[nodiscard]] uint32_t set_of(uint64_t line) const {
-    return static_cast<uint32_t>(line % sets_.size());
+    return sets_.size() == 1 ? 0 : static_cast<uint32_t>(line % sets_.size());
   }
   void unlink(Set& set, uint32_t slot);
   void link_newest(Set& set, uint32_t slot);

@@ -115,6 +115,9 @@ ProgramTiming::ProgramTiming(const Object& object, const MachineProfile& machine
   for (uint32_t pc = 0; pc < insns_.size(); ++pc) {
     InsnTiming& timing = insns_[pc];
     timing.insn = &object.code[pc];
+    timing.flags = object.code[pc].desc->flags;
+    timing.is_block_scoped = object.code[pc].desc->scope == Scope::kBlock;
+    timing.fetch_line = uint64_t{pc} * machine.fetch.insn_bytes / machine.fetch.line_bytes;
     timing.unit = static_cast<uint8_t>(object.code[pc].desc->unit);
     const auto known = std::find_if(shapes.begin(), shapes.end(), [&](uint32_t other) {
       return is_same_shape(object.code[other], object.code[pc]);
@@ -132,10 +135,11 @@ ProgramTiming::ProgramTiming(const Object& object, const MachineProfile& machine
       timing.is_memory_pipe = same.is_memory_pipe;
     }
     find_registers(timing);
+    find_waits(timing);
     for (const ScoreIndex index : timing.writes) {
       add_once(written_, index);
     }
-    shares_l1_ |= object.code[pc].desc->scope == Scope::kBlock;
+    shares_l1_ |= timing.is_block_scoped;
   }
   for (const FusionRule& rule : machine.fusion) {
     std::vector<bool> is_first;
@@ -150,6 +154,9 @@ ProgramTiming::ProgramTiming(const Object& object, const MachineProfile& machine
         try_fusion(pc, rule);
       }
     }
+  }
+  for (InsnTiming& timing : insns_) {
+    timing.is_of_lanes = is_of_lanes(timing);
   }
 }
 
@@ -229,6 +236,35 @@ void ProgramTiming::find_registers(InsnTiming& timing) {
       }
     }
   }
+}
+
+void ProgramTiming::find_waits(InsnTiming& timing) {
+  const Insn& insn = *timing.insn;
+  for (unsigned i = 0; i < insn.operand_count; ++i) {
+    if (insn.operand(i).kind == OperandKind::kEvent) {
+      timing.wait_event = static_cast<int8_t>(insn.operand(i).index % kEventCount);
+    }
+  }
+  timing.waits_for_more =
+      !timing.tile_reads.empty() || !timing.tile_writes.empty() || insn.desc->has(kWaits | kFence);
+}
+
+bool ProgramTiming::is_of_lanes(const InsnTiming& timing) const {
+  constexpr Flags kBeyondLanes =
+      kAsync | kWaits | kAllocates | kFrees | kPrints | kTraps | kCacheControl;
+  if (timing.is_block_scoped || timing.is_free || timing.fused_with_next != nullptr ||
+      (timing.flags & kBeyondLanes) != 0) {
+    return false;
+  }
+  for (unsigned i = 0; i < timing.insn->operand_count; ++i) {
+    const Operand& operand = timing.insn->operand(i);
+    if (operand.kind == OperandKind::kMem) {
+      const Space space = operand.mem().space;
+      return (space != Space::kHbm || (timing.flags & kAtomic) == 0) &&
+             (space != Space::kL1 || !shares_l1_);
+    }
+  }
+  return true;
 }
 
 void ProgramTiming::try_fusion(uint32_t pc, const FusionRule& rule) {

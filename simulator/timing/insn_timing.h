@@ -23,12 +23,20 @@ inline constexpr ScoreIndex kScoreCount = kScorePred + isa::kPredCount;
 
 struct InsnTiming {
   const isa::Insn* insn = nullptr;
+  isa::Flags flags = 0;                     // of the row
   const isa::LatencyEntry* entry = nullptr; // null: no key fits, the fallback is used
   double latency_cycles = 0;
   double interval_cycles = 1;
   uint8_t unit = 0;     // isa::Unit
   bool is_free = false; // takes no issue slot (latency 0)
   bool is_memory_pipe = false;
+  bool is_block_scoped = false;
+  /// What a warp does by its lanes alone, so that warps in step may do it as one (lockstep.cc).
+  bool is_of_lanes = false;
+  /// Tiles, copies or stores may hold it, and not registers alone.
+  bool waits_for_more = false;
+  int8_t wait_event = -1;  // of an insn that waits: its event; -1: all copies
+  uint64_t fetch_line = 0; // of code
   const isa::FusionRule* fused_with_next = nullptr;
   double fused_latency_cycles = 0;
   std::vector<ScoreIndex> reads;
@@ -59,7 +67,9 @@ public:
 
 private:
   void resolve_latency(InsnTiming& timing, const isa::MachineProfile& machine);
-  void find_registers(InsnTiming& timing);
+  static void find_registers(InsnTiming& timing);
+  static void find_waits(InsnTiming& timing);
+  [[nodiscard]] bool is_of_lanes(const InsnTiming& timing) const;
   void try_fusion(uint32_t pc, const isa::FusionRule& rule);
 
   std::vector<InsnTiming> insns_;

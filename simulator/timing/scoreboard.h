@@ -17,8 +17,9 @@ inline constexpr uint64_t kNever = UINT64_MAX;
 /// Rounds a fraction of a cycle up to the cycle in which it is over.
 [[nodiscard]] inline uint64_t whole_cycle(double cycle) {
   const double least = cycle - 1e-6;
-  const auto whole = static_cast<uint64_t>(least > 0 ? least : 0); // ceil() is a call on old hosts
-  return whole + (static_cast<double>(whole) < least ? 1 : 0);
+  // ceil() is a call on old hosts, and signed conversions are the cheap ones.
+  const auto whole = static_cast<int64_t>(least > 0 ? least : 0);
+  return static_cast<uint64_t>(whole + (static_cast<double>(whole) < least ? 1 : 0));
 }
 
 /// One late result. The wait up to done - late is the operand's own latency, the next part

@@ -4,6 +4,8 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
+#include <vector>
 
 namespace pto::sim {
 
@@ -37,5 +39,72 @@ template <class Servers> auto& first_free(Servers& servers) {
     return a.next_free() < b.next_free();
   });
 }
+
+/// Equal servers of which each request takes the one that is free first.
+class Servers {
+public:
+  explicit Servers(size_t count = 0) : servers_(count) {}
+
+  [[nodiscard]] bool empty() const { return servers_.empty(); }
+  [[nodiscard]] size_t size() const { return servers_.size(); }
+  /// When a request would be served; 0 without servers.
+  [[nodiscard]] double next_free() const { return next_free_; }
+  /// There must be one.
+  double reserve(double now, double duration) {
+    const double start = servers_[first_].reserve(now, duration);
+    find_first();
+    return start;
+  }
+  /// Lets `act` reserve or hold the one that is free first; there must be one.
+  template <class Act> void serve(Act act) {
+    act(servers_[first_]);
+    find_first();
+  }
+  /// How many would start at once on a request at `cycle` or before.
+  [[nodiscard]] size_t count_free(double cycle) const {
+    size_t count = 0;
+    for (const Server& server : servers_) {
+      count += server.next_free() <= cycle ? 1 : 0;
+    }
+    return count;
+  }
+  /// So many equal requests one after the other; all servers are free now.
+  void reserve_many(size_t requests, double now, double duration) {
+    if (requests == servers_.size() && duration > 0) { // each takes one
+      for (Server& server : servers_) {
+        server.reserve(now, duration);
+      }
+      find_first();
+      return;
+    }
+    for (size_t i = 0; i < requests; ++i) {
+      reserve(now, duration);
+    }
+  }
+  [[nodiscard]] double most_busy_cycles() const {
+    double most = 0;
+    for (const Server& server : servers_) {
+      most = std::max(most, server.busy_cycles());
+    }
+    return most;
+  }
+
+private:
+  void find_first() {
+    size_t first = 0;
+    double least = servers_[0].next_free();
+    for (size_t i = 1; i < servers_.size(); ++i) {
+      const double free = servers_[i].next_free();
+      first = free < least ? i : first;
+      least = std::min(least, free);
+    }
+    first_ = first;
+    next_free_ = least;
+  }
+
+  std::vector<Server> servers_;
+  size_t first_ = 0;
+  double next_free_ = 0; // of that one
+};
 
 } // namespace pto::sim

@@ -4,6 +4,7 @@
 #include "simulator/timing/shared_memory.h"
 
 #include <algorithm>
+#include <bit>
 #include <limits>
 
 namespace pto::sim {
@@ -37,9 +38,7 @@ void SharedMemory::start_launch() {
   slices_.clear();
   reductions_.clear();
   queued_.clear();
-  for (uint32_t slot = 0; slot < l2_.slot_count(); ++slot) {
-    l2_.set_ready(slot, 0);
-  }
+  l2_.forget_ready();
 }
 
 void SharedMemory::restore(const SharedMemory& other) {
@@ -61,10 +60,14 @@ void SharedMemory::restore(const SharedMemory& other) {
 }
 
 bool SharedMemory::touch_l2(double now, uint64_t address, bool is_write, uint32_t* slot_out) {
-  const uint32_t line_bytes = machine_.l2.line_bytes;
+  if (l2_.slot_count() == 0) {
+    return false;
+  }
+  const uint32_t line_bytes = machine_.l2.line_bytes; // powers of two, both
   const uint32_t sector_bytes = std::min(machine_.l1.sector_bytes, line_bytes);
-  const uint64_t line = address / line_bytes;
-  const uint32_t sector = 1u << std::min<uint64_t>(address % line_bytes / sector_bytes, 31);
+  const uint64_t line = address >> std::countr_zero(line_bytes);
+  const uint64_t in_line = (address & (line_bytes - 1)) >> std::countr_zero(sector_bytes);
+  const uint32_t sector = 1u << std::min<uint64_t>(in_line, 31);
   std::optional<uint32_t> slot = l2_.touch(line);
   bool is_hit = slot.has_value();
   if (!slot) {
@@ -74,7 +77,7 @@ bool SharedMemory::touch_l2(double now, uint64_t address, bool is_write, uint32_
     }
     if (fill->victim_is_dirty) {
       const uint32_t bytes =
-          static_cast<uint32_t>(__builtin_popcount(valid_sectors_[fill->slot])) * sector_bytes;
+          static_cast<uint32_t>(std::popcount(valid_sectors_[fill->slot])) * sector_bytes;
       hbm_.reserve(now, duration(bytes, machine_.hbm.bytes_per_cycle_total));
       counters_.hbm_write_bytes += bytes;
     }

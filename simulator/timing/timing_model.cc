@@ -3,6 +3,7 @@
 #include "simulator/timing/timing_model.h"
 
 #include "simulator/timing/core_model.h"
+#include "simulator/timing/core_queue.h"
 
 #include <algorithm>
 #include <limits>
@@ -21,17 +22,9 @@ struct FreePlace {
   }
 };
 
-struct CoreEvent {
-  uint64_t cycle = 0;
-  uint32_t core = 0;
-  bool operator<(const CoreEvent& other) const {
-    return std::tie(cycle, core) > std::tie(other.cycle, other.core);
-  }
-};
-
 /// How far the event loop has come.
 struct LoopState {
-  std::priority_queue<CoreEvent> core_events; // may hold outdated ones
+  CoreQueue core_events;
   std::priority_queue<FreePlace> free_places;
   double dispatcher_free = 0;
   bool is_grid_empty = false; // no block is left to hand out
@@ -53,6 +46,7 @@ struct TimingModel::Impl : LoopState {
         run{{}, machine, program, shared, host, options_copy, Timeline(options.timeline_limits)} {
     run.by_pc.resize(program.size());
     cores.resize(machine.cores);
+    core_events = CoreQueue(machine.cores);
     shared.start_launch();
     for (uint32_t rank = 0; rank < machine.blocks_per_core; ++rank) {
       for (uint32_t core = 0; core < machine.cores; ++core) {
@@ -73,12 +67,7 @@ struct TimingModel::Impl : LoopState {
     return core * run.machine.blocks_per_core + rank;
   }
 
-  void watch(uint32_t core) {
-    const uint64_t next = cores[core]->next_cycle();
-    if (next != kNever) {
-      core_events.push({next, core});
-    }
-  }
+  void watch(uint32_t core) { core_events.set(core, cores[core]->next_cycle()); }
 
   void collect_ended(uint32_t core) {
     if (!cores[core]->has_ended()) {
@@ -157,17 +146,25 @@ struct TimingModel::Impl : LoopState {
     });
   }
 
+  TimedStop run_on(bool only_one) {
+    run.is_gated = run.host.is_gated();
+    const TimedStop stop = advance(only_one);
+    for (const std::unique_ptr<CoreModel>& core : cores) {
+      if (core) {
+        core->stand_apart();
+      }
+    }
+    return stop;
+  }
+
   TimedStop advance(bool only_one) {
     for (;;) {
       if (run.host.wants_stop()) {
         return TimedStop::kHostStop;
       }
-      while (!core_events.empty() &&
-             cores[core_events.top().core]->next_cycle() != core_events.top().cycle) {
-        core_events.pop();
-      }
-      const double core_cycle = core_events.empty() ? std::numeric_limits<double>::infinity()
-                                                    : static_cast<double>(core_events.top().cycle);
+      const CoreQueue::Event event = core_events.first();
+      const double core_cycle = event.cycle == kNever ? std::numeric_limits<double>::infinity()
+                                                      : static_cast<double>(event.cycle);
       const double atomic_cycle = run.shared.next_event();
       const double dispatch_cycle = next_dispatch();
       const double first = std::min({core_cycle, atomic_cycle, dispatch_cycle});
@@ -185,8 +182,6 @@ struct TimingModel::Impl : LoopState {
       } else if (atomic_cycle == first) {
         finish_atomics(atomic_cycle);
       } else {
-        const CoreEvent event = core_events.top();
-        core_events.pop();
         const bool is_complete = cores[event.core]->tick(event.cycle, only_one);
         collect_ended(event.core);
         watch(event.core);
@@ -208,11 +203,11 @@ TimingModel::TimingModel(const isa::MachineProfile& machine,
 TimingModel::~TimingModel() = default;
 
 TimedStop TimingModel::run() {
-  return impl_->advance(false);
+  return impl_->run_on(false);
 }
 
 TimedStop TimingModel::step() {
-  return impl_->advance(true);
+  return impl_->run_on(true);
 }
 
 uint64_t TimingModel::cycle() const {
@@ -276,8 +271,8 @@ TimingModel::WarpStatus TimingModel::status(uint32_t place, uint32_t warp) const
   const Holds& holds = state.holds;
   const uint64_t ready = holds.ready();
   if (ready <= impl_->run.latest_issue) {
-    status.reason =
-        state.unit_until > impl_->run.latest_issue ? state.unit_reason : StallReason::kIssueSlot;
+    const CoreModel::UnitWait unit = impl_->cores[core]->unit_wait(state);
+    status.reason = unit.until > impl_->run.latest_issue ? unit.reason : StallReason::kIssueSlot;
   } else if (ready == holds.operand.done_cycle) {
     status.reason = holds.operand.late_cycles != 0 ? holds.operand.reason : StallReason::kOperand;
     status.cause_pc = holds.operand.writer_pc;

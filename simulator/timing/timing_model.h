@@ -55,10 +55,25 @@ public:
   virtual Next next(uint32_t place, uint32_t warp) = 0;
   /// Executes the warp's next insn; %clock reads `cycle`. The record is valid until the next call.
   virtual const IssueRecord& step(uint32_t place, uint32_t warp, uint64_t cycle) = 0;
+  /// Executes the next insn of all warps of a block, in their order, as so many calls of step with
+  /// nothing in between. Null: it did nothing, because it cannot or because one of them must stop
+  /// the run. Where warps stand is to be asked for only after stand_apart, or when the record says
+  /// that they no longer are together.
+  virtual const GroupRecord* step_together(uint32_t /*place*/, uint64_t /*cycle*/) {
+    return nullptr;
+  }
+  virtual void stand_apart(uint32_t /*place*/) {}
   /// True when the run must end now (fault, breakpoint, interrupt).
   virtual bool wants_stop() = 0;
   /// Asked right before a warp issues; false stops the run in front of that insn.
   virtual bool may_issue(uint32_t /*place*/, uint32_t /*warp*/, uint64_t /*cycle*/) { return true; }
+  /// False: may_issue always agrees, and between two insns of a cycle must_stop() says as much as
+  /// wants_stop(). Asked when a run starts.
+  virtual bool is_gated() { return true; }
+  [[nodiscard]] bool must_stop() const { return must_stop_; }
+
+protected:
+  bool must_stop_ = false; // after a fault or at a limit
 };
 
 /// The state of a TimingModel and of the SharedMemory it uses, as a value: see TimingModel::save.

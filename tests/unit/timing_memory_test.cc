@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // The memory side of the timing model by parts: grouping of addresses, tags, shared paths, a core.
 #include "simulator/timing/core_memory.h"
+#include "simulator/timing/core_queue.h"
 #include "test_machine.h"
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <array>
 #include <limits>
 #include <map>
+#include <vector>
 
 using namespace pto::sim;
 using pto::isa::CacheHint;
@@ -53,6 +56,89 @@ TEST_CASE("distinct lines and what the lanes cover of them") {
   CHECK(distinct_lines(Strided(0, 16).access(16), 128).count == 4);
   CHECK(distinct_lines(Strided(0, 128).access(4, 0b101), 128).count == 2);
   CHECK(distinct_lines(Strided(0, 128).access(4, 0), 128).count == 0);
+}
+
+TEST_CASE("what is known of the addresses changes no line") {
+  const auto are_equal = [](const LineSet& a, const LineSet& b) {
+    return a.count == b.count &&
+           std::equal(a.line.begin(), a.line.begin() + a.count, b.line.begin()) &&
+           std::equal(
+               a.covered_bytes.begin(), a.covered_bytes.begin() + a.count, b.covered_bytes.begin());
+  };
+  for (const uint32_t bytes : {1u, 2u, 4u, 8u, 16u}) {
+    for (const uint64_t from : {0u, 16u, 112u, 128u}) {
+      const Strided lanes(from, bytes);
+      WarpAddresses run = lanes.access(bytes);
+      const LineSet found = distinct_lines(run, 128);
+      run.is_run = true;
+      CHECK(are_equal(distinct_lines(run, 128), found));
+      const Strided one(from, 0);
+      for (const uint32_t mask : {~0u, 0x00ff0000u, 1u, 0u}) {
+        WarpAddresses same = one.access(bytes, mask);
+        const LineSet apart = distinct_lines(same, 128);
+        same.is_same = true;
+        CHECK(are_equal(distinct_lines(same, 128), apart));
+      }
+    }
+  }
+}
+
+TEST_CASE("lines of scattered addresses come in the order of first touch") {
+  Strided mixed(0, 0);
+  std::vector<uint64_t> expected;
+  for (unsigned lane = 0; lane < 32; ++lane) {
+    mixed.addresses[lane] = (lane * 7919 % 23) * 64 * 128 + lane % 3 * 4; // lines alike modulo 64
+    const uint64_t line = mixed.addresses[lane] / 128;
+    if (std::find(expected.begin(), expected.end(), line) == expected.end()) {
+      expected.push_back(line);
+    }
+  }
+  const LineSet lines = distinct_lines(mixed.access(4), 128);
+  CHECK(std::vector<uint64_t>(lines.line.begin(), lines.line.begin() + lines.count) == expected);
+}
+
+TEST_CASE("the most lanes on one address") {
+  CHECK(most_on_one_address(Strided(64, 4).access(4)) == 1);
+  CHECK(most_on_one_address(Strided(64, 0).access(4)) == 32);
+  CHECK(most_on_one_address(Strided(64, 0).access(4, 0x0f0f)) == 8);
+  CHECK(most_on_one_address(Strided(64, 0).access(4, 0)) == 0);
+  Strided pairs(0, 4);
+  pairs.addresses[5] = pairs.addresses[20] = pairs.addresses[31];
+  CHECK(most_on_one_address(pairs.access(4)) == 3);
+  CHECK(most_on_one_address(pairs.access(4, ~(1u << 31))) == 2);
+}
+
+TEST_CASE("equal servers take requests in turn") {
+  Servers pipes(2);
+  CHECK(pipes.reserve(0, 4) == 0);
+  CHECK(pipes.next_free() == 0);
+  CHECK(pipes.reserve(1, 2) == 1);
+  CHECK(pipes.next_free() == 3);
+  CHECK(pipes.count_free(3) == 1);
+  CHECK(pipes.reserve(2, 1) == 3); // the second, which is free first
+  CHECK(pipes.count_free(4) == 2);
+  pipes.reserve_many(2, 5, 1);
+  CHECK(pipes.next_free() == 6);
+  pipes.reserve_many(3, 7, 1);
+  CHECK(pipes.next_free() == 8);
+  CHECK(pipes.most_busy_cycles() == 7); // 4 + 1 + 2 of the first
+  CHECK(Servers().next_free() == 0);
+}
+
+TEST_CASE("the core that comes first") {
+  CoreQueue queue(5);
+  CHECK(queue.first().cycle == UINT64_MAX);
+  queue.set(3, 20);
+  queue.set(1, 20);
+  queue.set(4, 10);
+  CHECK(queue.first().core == 4);
+  queue.set(4, 30);
+  CHECK(queue.first().core == 1); // of equal cycles the lowest number
+  queue.set(1, UINT64_MAX);
+  CHECK(queue.first().core == 3);
+  queue.set(0, 5);
+  CHECK(queue.first().core == 0);
+  CHECK(queue.first().cycle == 5);
 }
 
 TEST_CASE("bank conflicts of the 950 as its sample measures them") {
