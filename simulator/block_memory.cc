@@ -55,7 +55,7 @@ void prefetch_next(const uint8_t* host, size_t bytes) {
   constexpr size_t kLineBytes = 64;
   constexpr size_t kMostBytes = 4096;
   for (size_t at = 0; at < bytes && bytes <= kMostBytes; at += kLineBytes) {
-    __builtin_prefetch(host + bytes + at);
+    __builtin_prefetch(host + bytes + at, 0, 2); // the second level: the first one holds registers
   }
 }
 
