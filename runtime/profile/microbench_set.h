@@ -20,7 +20,9 @@ namespace pto::rt::detail {
 // Slopes need a short and a long kernel; a third length in between is held out, it shows whether
 // the pattern really costs the same each time.
 inline constexpr std::array<unsigned, 3> kChainRepeats = {8, 16, 48};
-inline constexpr std::array<unsigned, 2> kPairRepeats = {6, 24};
+// Pairs use kMiddleCount registers in turn: a first insn that takes long lets as many rounds start
+// at once and then waits, so only whole turns make a straight line.
+inline constexpr std::array<unsigned, 2> kPairRepeats = {2 * kMiddleCount, 6 * kMiddleCount};
 inline constexpr std::array<unsigned, 2> kStreamRepeats = {16, 48};
 inline constexpr std::array<unsigned, 2> kHeavyRepeats = {4, 12};
 inline constexpr unsigned kStreamLanes = 1024;
