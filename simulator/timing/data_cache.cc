@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cache tags: an open-addressing table from line to slot, and a linked order for each set.
+// Cache tags: a table of chains from line to slot, and a linked order for each set.
 #include "simulator/timing/data_cache.h"
 
 #include <algorithm>
@@ -16,26 +16,19 @@ CacheTags::CacheTags(uint32_t slots, uint32_t ways, Replacement replacement)
   slots_.resize(static_cast<size_t>(sets) * ways_);
   sets_.resize(sets);
   table_.resize(std::bit_ceil(slots_.size() * 2));
-}
-
-size_t CacheTags::home(uint64_t line) const {
-  return static_cast<size_t>((line * 0x9E3779B97F4A7C15ull) >> 32) & (table_.size() - 1);
-}
-
-size_t CacheTags::probe(uint64_t line) const {
-  size_t at = home(line);
-  while (table_[at] != 0 && slots_[table_[at] - 1].line != line) {
-    at = (at + 1) & (table_.size() - 1);
-  }
-  return at;
+  table_bits_ = static_cast<unsigned>(std::countr_zero(table_.size()));
 }
 
 std::optional<uint32_t> CacheTags::find(uint64_t line) const {
   if (slots_.empty()) {
     return std::nullopt;
   }
-  const uint32_t entry = table_[probe(line)];
-  return entry != 0 ? std::optional<uint32_t>(entry - 1) : std::nullopt;
+  for (uint32_t entry = table_[home(line)]; entry != 0; entry = slots_[entry - 1].next) {
+    if (slots_[entry - 1].line == line) {
+      return entry - 1;
+    }
+  }
+  return std::nullopt;
 }
 
 std::optional<uint32_t> CacheTags::touch(uint64_t line) {
@@ -66,18 +59,20 @@ std::optional<CacheTags::Fill> CacheTags::fill(uint64_t line) {
       fill.has_victim = true;
       fill.victim = old.line;
       fill.victim_is_dirty = old.is_dirty;
-      erase_from_table(old.line);
+      erase_from_table(fill.slot);
     }
     unlink(set, fill.slot);
   }
+  uint32_t& first = table_[home(line)];
   slots_[fill.slot] = {.line = line,
                        .ready = 0,
                        .newer = kNone,
                        .older = kNone,
+                       .next = first,
                        .is_valid = true,
                        .is_dirty = false};
   link_newest(set, fill.slot);
-  table_[probe(line)] = fill.slot + 1;
+  first = fill.slot + 1;
   return fill;
 }
 
@@ -86,7 +81,7 @@ bool CacheTags::invalidate(uint64_t line) {
   if (!slot) {
     return false;
   }
-  erase_from_table(line);
+  erase_from_table(*slot);
   slots_[*slot].is_valid = false;
   Set& set = sets_[set_of(line)];
   unlink(set, *slot);
@@ -135,23 +130,12 @@ void CacheTags::link_oldest(Set& set, uint32_t slot) {
   set.oldest = slot;
 }
 
-// Backward-shift deletion keeps probe sequences whole without tombstones.
-void CacheTags::erase_from_table(uint64_t line) {
-  const size_t mask = table_.size() - 1;
-  size_t hole = probe(line);
-  size_t at = hole;
-  for (;;) {
-    at = (at + 1) & mask;
-    if (table_[at] == 0) {
-      break;
-    }
-    const size_t wanted = home(slots_[table_[at] - 1].line);
-    if (((at - wanted) & mask) >= ((at - hole) & mask)) {
-      table_[hole] = table_[at];
-      hole = at;
-    }
+void CacheTags::erase_from_table(uint32_t slot) {
+  uint32_t* entry = &table_[home(slots_[slot].line)];
+  while (*entry != slot + 1) {
+    entry = &slots_[*entry - 1].next;
   }
-  table_[hole] = 0;
+  *entry = slots_[slot].next;
 }
 
 } // namespace pto::sim

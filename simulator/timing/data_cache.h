@@ -57,6 +57,7 @@ private:
     double ready;
     uint32_t newer; // order of the set: oldest first
     uint32_t older;
+    uint32_t next; // slot + 1 with the same home; 0: none
     bool is_valid;
     bool is_dirty;
   };
@@ -72,15 +73,19 @@ private:
   void unlink(Set& set, uint32_t slot);
   void link_newest(Set& set, uint32_t slot);
   void link_oldest(Set& set, uint32_t slot);
-  [[nodiscard]] size_t home(uint64_t line) const;
-  [[nodiscard]] size_t probe(uint64_t line) const; // its place in table_, or an empty one
-  void erase_from_table(uint64_t line);
+  /// Neighbouring lines have neighbouring homes, lines that are a power of two apart do not meet.
+  [[nodiscard]] size_t home(uint64_t line) const {
+    return static_cast<size_t>(line ^ (line >> table_bits_) ^ (line >> 2 * table_bits_)) &
+           (table_.size() - 1);
+  }
+  void erase_from_table(uint32_t slot);
 
   uint32_t ways_;
   Replacement replacement_;
   std::vector<Slot, ZeroedAllocator<Slot>> slots_;
   std::vector<Set> sets_;
-  std::vector<uint32_t, ZeroedAllocator<uint32_t>> table_; // open addressing: line -> slot + 1
+  unsigned table_bits_ = 0;
+  std::vector<uint32_t, ZeroedAllocator<uint32_t>> table_; // home -> slot + 1, first of a chain
 };
 
 } // namespace pto::sim
