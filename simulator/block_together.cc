@@ -103,6 +103,7 @@ const GroupRecord* BlockContext::step_together() {
     group_.are_together = regroup() && run_.live_warps_ == count_;
     pcs_written_ = !group_.are_together;
   }
+  group_.have_ended = run_.live_warps_ == 0;
   group_.next_pc = pc_;
   if (!group_.are_together) {
     stand_apart();

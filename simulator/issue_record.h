@@ -105,6 +105,7 @@ struct GroupRecord {
   std::array<uint32_t, kMaxWarps> exec_masks{};
   uint32_t lanes = 0;       // bits of exec_masks
   bool are_together = true; // still, and ready, at next_pc
+  bool have_ended = false;  // all of them
   uint32_t next_pc = 0;
   uint32_t nop_cycles = 0;
 

@@ -190,6 +190,20 @@ bool TimedRun::restore(const TimedSnapshot& snapshot, HbmHistory& history) {
 }
 
 TimedResult TimedRun::result() const {
+  TimedResult result = outcome();
+  result.counters = model_.counters();
+  result.timeline = model_.timeline();
+  return result;
+}
+
+TimedResult TimedRun::take_result() {
+  TimedResult result = outcome();
+  result.counters = model_.take_counters();
+  result.timeline = model_.take_timeline();
+  return result;
+}
+
+TimedResult TimedRun::outcome() const {
   TimedResult result;
   result.run.status = status_;
   result.run.counts = counts_;
@@ -197,8 +211,6 @@ TimedResult TimedRun::result() const {
   result.run.fault = fault_;
   result.run.prints = launch_.prints();
   result.run.prints_truncated = launch_.prints_truncated();
-  result.counters = model_.counters();
-  result.timeline = model_.timeline();
   result.missing_keys = program_.missing_keys();
   result.clock_mhz = launch_.machine().profile.clock_mhz;
   return result;
@@ -207,7 +219,7 @@ TimedResult TimedRun::result() const {
 TimedResult run_timed(Launch& launch, SharedMemory& shared, const TimedOptions& options) {
   TimedRun run(launch, shared, options);
   (void)run.run();
-  TimedResult result = run.result();
+  TimedResult result = run.take_result();
   launch.observers().notify(kWantsLaunch,
                             [&](Observer& observer) { observer.launch_end(launch, result.run); });
   return result;

@@ -110,6 +110,8 @@ public:
   [[nodiscard]] bool restore(const TimedSnapshot& snapshot, HbmHistory& history);
   /// What the run has come to so far.
   [[nodiscard]] TimedResult result() const;
+  /// The same at the end: nothing is copied, and the run must not go on.
+  [[nodiscard]] TimedResult take_result();
 
 private:
   std::optional<AdmittedBlock> admit(uint32_t place, uint32_t core) override;
@@ -122,6 +124,7 @@ private:
   bool may_issue(uint32_t place, uint32_t warp, uint64_t cycle) override;
   bool is_gated() override { return options_.gate != nullptr; }
   void stopped(TimedStop stop);
+  [[nodiscard]] TimedResult outcome() const; // without counters and timeline
 
   Launch& launch_;
   TimedOptions options_;

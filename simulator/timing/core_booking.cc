@@ -288,7 +288,16 @@ CoreModel::execute(TimedWarp& warp, uint64_t cycle, TimelineEntry* entry, double
   } else if (!timing.is_free) {
     // As part of a pair it holds its tiles for as long as the pair takes.
     latency = fused_latency != 0 ? fused_latency : latency;
-    result = book_unit(*warp.block, record, timing, latency, cycle, entry);
+    if (timing.is_of_lanes) { // nothing but a pipe
+      const double start = pipes_[timing.unit + 1].reserve(now, timing.interval_cycles);
+      const double done = start + latency;
+      result = {done, done, done, StallReason::kOperand};
+      if (entry != nullptr) {
+        entry->start_cycle = whole_cycle(start);
+      }
+    } else {
+      result = book_unit(*warp.block, record, timing, latency, cycle, entry);
+    }
   }
   if (fused_latency != 0) {
     // What the memory added to the first half comes on top of the pair's latency.

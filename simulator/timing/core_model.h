@@ -224,8 +224,8 @@ private:
                          uint64_t cycle,
                          const std::array<ScoreEntry, GroupRecord::kMaxWarps>& scores,
                          const TimelineEntry& first);
-  /// Gives every warp what the first one stands for.
-  void part();
+  /// Gives every warp what the first one stands for; scoreboards only if they go on.
+  void part(bool go_on = true);
 
   /// What the timeline says of it, as far as its time is not needed.
   void describe(const TimedWarp& warp,

@@ -102,7 +102,7 @@ void CoreModel::join_if_alike(uint64_t cycle) {
   }
 }
 
-void CoreModel::part() {
+void CoreModel::part(bool go_on) {
   TimedBlock& block = *together_;
   together_ = nullptr;
   const TimedWarp& first = block.warps[0];
@@ -119,8 +119,10 @@ void CoreModel::part() {
       warp.counters.stalls.cycles[reason] +=
           first.counters.stalls.cycles[reason] - together_from_.stalls.cycles[reason];
     }
-    for (const ScoreIndex index : run_.program.written()) {
-      warp.score[index] = first.score[index];
+    if (go_on) {
+      for (const ScoreIndex index : run_.program.written()) {
+        warp.score[index] = first.score[index];
+      }
     }
     schedulers_[warp.scheduler].ready[warp.slot] = warp.ready;
     schedulers_[warp.scheduler].unit[warp.slot] = static_cast<uint8_t>(warp.unit + 1);
@@ -232,7 +234,7 @@ bool CoreModel::tick_together(uint64_t cycle) {
     settle(first, timing, scores[0], cycle);
     prepare(first, {record.next_pc, false, false});
   } else {
-    part();
+    part(!record.have_ended);
     for (uint32_t w = 0; w < warps; ++w) {
       settle(block.warps[w], timing, scores[w], cycle);
       prepare(block.warps[w]);

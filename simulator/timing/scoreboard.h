@@ -34,12 +34,15 @@ struct ScoreEntry {
   static ScoreEntry from(const ResultTime& time, uint32_t pc) {
     ScoreEntry entry;
     entry.done_cycle = whole_cycle(time.done_cycle);
+    entry.writer_pc = pc;
+    entry.reason = time.reason;
+    if (time.base_cycle == time.done_cycle) {
+      return entry;
+    }
     const uint64_t base = std::min(whole_cycle(time.base_cycle), entry.done_cycle);
     const uint64_t unloaded = std::clamp(whole_cycle(time.unloaded_cycle), base, entry.done_cycle);
     entry.late_cycles = static_cast<uint32_t>(entry.done_cycle - base);
     entry.bandwidth_cycles = static_cast<uint32_t>(entry.done_cycle - unloaded);
-    entry.writer_pc = pc;
-    entry.reason = time.reason;
     return entry;
   }
 };

@@ -63,6 +63,9 @@ struct TimingModel::Impl : LoopState {
   std::vector<BlockSpan> spans;
   std::vector<WarpCounters> warps;
 
+  [[nodiscard]] TimedCounters counters(std::vector<BlockSpan> ended_blocks,
+                                       std::vector<WarpCounters> ended_warps) const;
+
   [[nodiscard]] uint32_t place_of(uint32_t core, uint32_t rank) const {
     return core * run.machine.blocks_per_core + rank;
   }
@@ -74,6 +77,10 @@ struct TimingModel::Impl : LoopState {
       return;
     }
     for (std::unique_ptr<TimedBlock>& block : cores[core]->take_ended()) {
+      if (spans.empty()) { // address space alone, until it is used
+        spans.reserve(TimedCounters::kMaxSpans);
+        warps.reserve(TimedCounters::kMaxSpans * block->warps.size());
+      }
       --live_blocks;
       end_cycle = std::max(end_cycle, block->span.end_cycle + run.machine.launch.block_end_cycles);
       for (const TimedWarp& warp : block->warps) {
@@ -218,8 +225,21 @@ const Timeline& TimingModel::timeline() const {
   return impl_->run.timeline;
 }
 
+Timeline TimingModel::take_timeline() {
+  return std::move(impl_->run.timeline);
+}
+
 TimedCounters TimingModel::counters() const {
-  const Impl& impl = *impl_;
+  return impl_->counters(impl_->spans, impl_->warps);
+}
+
+TimedCounters TimingModel::take_counters() {
+  return impl_->counters(std::move(impl_->spans), std::move(impl_->warps));
+}
+
+TimedCounters TimingModel::Impl::counters(std::vector<BlockSpan> ended_blocks,
+                                          std::vector<WarpCounters> ended_warps) const {
+  const Impl& impl = *this;
   TimedCounters counters;
   counters.cycles = std::max(impl.end_cycle, impl.live_blocks == 0 ? 0 : impl.run.latest_issue + 1);
   counters.warp_insns = impl.run.warp_insns;
@@ -229,8 +249,8 @@ TimedCounters TimingModel::counters() const {
   counters.stalls = impl.stalls;
   counters.by_pc = impl.run.by_pc;
   counters.shared = impl.run.shared.counters();
-  counters.blocks = impl.spans;
-  counters.warps = impl.warps;
+  counters.blocks = std::move(ended_blocks);
+  counters.warps = std::move(ended_warps);
   for (const std::unique_ptr<CoreModel>& core : impl.cores) {
     // Warps of blocks that have not ended: what they have come to so far.
     for (const TimedBlock* block : core ? core->blocks() : std::vector<const TimedBlock*>()) {

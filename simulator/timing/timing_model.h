@@ -114,6 +114,9 @@ public:
   [[nodiscard]] const Timeline& timeline() const;
   /// Counters up to now; complete after kFinished.
   [[nodiscard]] TimedCounters counters() const;
+  /// The same of a model that will not run again and keeps no lists: they are long.
+  [[nodiscard]] TimedCounters take_counters();
+  [[nodiscard]] Timeline take_timeline();
   /// Why a warp is not issuing now, for the debugger.
   struct WarpStatus {
     bool is_done = false;
