@@ -141,15 +141,15 @@ CommandResult Debugger::open() {
 CommandResult Debugger::check_target() {
   result_ = {};
   isa::Diagnostics diags;
-  int exit_status = 2;
+  int exit_status = 1;
   bool is_good = true;
   if (program_ && !target_.args.empty()) {
     prepared_ = make_target(target_, *program_, diags, exit_status);
     prepared_for_ = target_;
     is_good = prepared_.has_value();
   } else if (!target_.profile.empty() || !target_.overrides.empty()) {
-    is_good =
-        load_machine_of(target_, program_ ? program_->object().machine : "", diags).has_value();
+    const std::string named = program_ ? program_->object().machine : "";
+    is_good = load_machine_of(target_, named, diags, exit_status).has_value();
   }
   if (!is_good) {
     result_.exit_status = exit_status;

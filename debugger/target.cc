@@ -10,6 +10,12 @@
 #include <fmt/format.h>
 
 namespace pto::dbg {
+namespace {
+
+constexpr int kFailed = 1;
+constexpr int kUsage = 2;
+
+} // namespace
 
 std::shared_ptr<const sim::Program> load_kernel(const TargetOptions& options,
                                                 isa::Diagnostics& diags) {
@@ -33,7 +39,7 @@ std::shared_ptr<const sim::Program> load_kernel(const TargetOptions& options,
 std::optional<isa::MachineProfile> load_machine_of(const TargetOptions& options,
                                                    const std::string& named,
                                                    isa::Diagnostics& diags,
-                                                   bool& is_wrong_usage) {
+                                                   int& exit_status) {
   const std::string name = !options.profile.empty() ? options.profile
                            : named.empty()          ? "reference"
                                                     : named;
@@ -42,20 +48,23 @@ std::optional<isa::MachineProfile> load_machine_of(const TargetOptions& options,
   for (const isa::ProfileIssue& issue : issues) {
     diags.error({}, isa::message_of(issue));
   }
-  is_wrong_usage = isa::is_wrong_usage(issues);
-  return issues.empty() ? std::move(profile) : std::nullopt;
+  if (issues.empty()) {
+    return profile;
+  }
+  exit_status = isa::is_wrong_usage(issues) ? kUsage : kFailed;
+  return std::nullopt;
 }
 
 std::optional<Target> make_target(const TargetOptions& options,
                                   const sim::Program& program,
                                   isa::Diagnostics& diags,
                                   int& exit_status) {
-  bool is_wrong_usage = false;
+  int status = kFailed;
   std::optional<isa::MachineProfile> profile =
-      load_machine_of(options, program.object().machine, diags, is_wrong_usage);
+      load_machine_of(options, program.object().machine, diags, status);
   const sim::BoundArguments bound = sim::bind_arguments(options.args, program.kernel(), diags);
   if (!profile || bound.status != sim::ArgumentStatus::kGood) {
-    exit_status = is_wrong_usage || bound.status == sim::ArgumentStatus::kUsage ? 2 : 1;
+    exit_status = bound.status == sim::ArgumentStatus::kUsage ? kUsage : status;
     return std::nullopt;
   }
   Target target;

@@ -50,8 +50,10 @@ struct Target {
                                                 int& exit_status);
 
 /// The profile of the options, else `named`, else reference, with the overrides. Nothing with
-/// messages in `diags`.
-[[nodiscard]] std::optional<isa::MachineProfile>
-load_machine_of(const TargetOptions& options, const std::string& named, isa::Diagnostics& diags);
+/// messages in `diags` and an exit status as make_target gives it.
+[[nodiscard]] std::optional<isa::MachineProfile> load_machine_of(const TargetOptions& options,
+                                                                 const std::string& named,
+                                                                 isa::Diagnostics& diags,
+                                                                 int& exit_status);
 
 } // namespace pto::dbg
