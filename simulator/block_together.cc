@@ -27,6 +27,9 @@ bool BlockContext::stand_together() {
   pcs_written_ = false;
   is_recording_ = false;
   uses_linear_ = true;
+  if (registers_are_zero_) {
+    start_registers();
+  }
   is_together_ = true;
   group_.warps = count_;
   return true;
