@@ -55,7 +55,7 @@ def run_file(file, name, params, values, grid=1, block=32, options=()):
             if isinstance(value, np.ndarray):
                 np.save(path / f"{param}.npy", value)
                 command += ["--arg", f"{param}=@{path / param}.npy"]
-                command += ["--out", f"{param}={path / param}.npy"]
+                command += ["--out", f"{param}={path / param}.out.npy"]
             else:
                 command += ["--arg", f"{param}={value}"]
         done = subprocess.run(command, capture_output=True, text=True)
@@ -63,7 +63,7 @@ def run_file(file, name, params, values, grid=1, block=32, options=()):
             raise RuntimeError(f"{' '.join(command)}\n{done.stdout}\n{done.stderr}")
         for param, value in zip(params, values):
             if isinstance(value, np.ndarray):
-                value[...] = np.load(path / f"{param}.npy").reshape(value.shape)
+                value[...] = np.load(path / f"{param}.out.npy").reshape(value.shape)
         return json.loads(done.stdout)
 
 

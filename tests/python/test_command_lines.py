@@ -325,7 +325,7 @@ def test_interrupt_of_commands_from_a_pipe(files):
         ([*SIM, "--device", "sim:foo"], 1, "device sim: no machine profile `foo`"),
         ([*SIM, "-o", "a=gone/a.npy"], 1, "--out a: cannot write 'gone/a.npy'"),
         ([*SIM, "--report", "gone/a.json"], 1, "--report: cannot write 'gone/a.json'"),
-        ([*SIM, "-m", "./gone.json"], 2, "gone.json"),
+        ([*SIM, "-m", "./gone.json"], 1, "gone.json"),
         (["ptosim", "diff", "m.json", "gone.json"], 1, "its schema is missing"),
         (["ptosim", "diff", "m.json"], 2, "after is required"),
         (["ptoprof", "measure"], 2, ""),
@@ -417,7 +417,7 @@ def test_values_without_sense(files, command, message):
     "options, status, message",
     [
         (["-m", "referense"], 2, "no machine profile `referense`"),
-        (["-m", "./gone.json"], 2, "no such file"),
+        (["-m", "./gone.json"], 1, "no such file"),
         (["--set", "cores=none"], 2, "cores"),
         (["-a", "b=zeros:[4]"], 2, "'b'"),
         (["-a", "a=zeroes:[4]"], 2, "zeroes"),
@@ -543,7 +543,7 @@ def test_long_options_are_not_repeated_whole(files, command):
 
 def test_inputs_without_end(files):
     for command, status in [
-        ([*SIM, "-m", "/dev/zero"], 2),
+        ([*SIM, "-m", "/dev/zero"], 1),
         (["ptoprof", "report", "/dev/zero"], 1),
     ]:
         done = run(files, *command)
