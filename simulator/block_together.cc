@@ -39,8 +39,8 @@ void BlockContext::stand_apart() {
   if (is_together_) {
     flush();
     is_together_ = false;
-    uses_linear_ = false;
   }
+  uses_linear_ = false; // what runs next says whether it keeps any
 }
 
 void BlockContext::note_masks() {

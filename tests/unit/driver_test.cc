@@ -136,6 +136,34 @@ again:
   CHECK(run.counts().warp_insns >= insns); // whoever goes back to before it gets there
 }
 
+TEST_CASE("a warp steps on where a run of spans stopped") {
+  SimFixture sim(R"(.pto 1
+.kernel k(ptr a)
+    mov.u32 r0, 1
+    load.u32 r1, hbm[a]
+    load.u32.x4 r4, hbm[a + 16]
+    exit
+.end
+)");
+  std::vector<uint32_t> values(8);
+  for (uint32_t i = 0; i < values.size(); ++i) {
+    values[i] = 100 + i;
+  }
+  sim.words(values, "a");
+  auto launch = sim.launch({1}, {32});
+  auto block = launch->next_block(0);
+  CHECK(block->run(1) == BlockStop::kBudget);
+  block->step(0);
+  block->step(0);
+  for (const uint32_t lane : {0u, 31u}) {
+    CHECK(block->reg32(0, lane) == 1);
+    CHECK(block->reg32(1, lane) == 100);
+    for (unsigned j = 0; j < 4; ++j) {
+      CHECK(block->reg32(4 + j, lane) == 104 + j);
+    }
+  }
+}
+
 TEST_CASE("stepping warp by warp gives records") {
   SimFixture sim(R"(.pto 1
 .kernel k(ptr a, u32 n)
