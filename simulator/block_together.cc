@@ -46,15 +46,11 @@ void BlockContext::stand_apart() {
 void BlockContext::note_masks() {
   const isa::Guard guard = insn_->insn.guard;
   const uint32_t* pred = insn_->is_guarded ? preds_ + guard.pred * stride_pred_ : nullptr;
-  uint32_t lanes = 0;
   for (uint32_t w = 0; w < count_; ++w) {
     const uint32_t active = masks_[w];
-    const uint32_t exec = pred == nullptr ? active : active & (guard.negated ? ~pred[w] : pred[w]);
     group_.active_masks[w] = active;
-    group_.exec_masks[w] = exec;
-    lanes += lane_count(exec);
+    group_.exec_masks[w] = pred == nullptr ? active : active & (guard.negated ? ~pred[w] : pred[w]);
   }
-  group_.lanes = lanes;
 }
 
 void BlockContext::note_access(isa::Space space, uint32_t access_bytes) {
@@ -95,6 +91,7 @@ const GroupRecord* BlockContext::step_together() {
     stand_apart();
     return nullptr;
   }
+  group_.lanes = static_cast<uint32_t>(state_.counts.lane_insns - before.lane_insns);
   if (outcome == Outcome::kNext) {
     ++pc_;
   }
