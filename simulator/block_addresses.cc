@@ -186,8 +186,9 @@ bool BlockContext::plan_lanes(const isa::Operand& mem,
       return !gate_stopped_;
     }
     record_access(mem, form, element_bytes, count, reads, writes);
-    if (record_.is_strided && all_active_ && !is_span_told_ &&
-        plan_strided(space, element_bytes, count, writes, lanes)) {
+    const isa::LinearValue at{addresses_[0], static_cast<uint64_t>(record_.stride), 0};
+    if (record_.is_strided && all_active_ && !is_span_told_ && !has_hooks(space, writes) &&
+        prove_linear(space, at, element_bytes, count, lanes)) {
       return true;
     }
   }
@@ -219,7 +220,9 @@ bool BlockContext::plan_lanes(const isa::Operand& mem,
     }
     return !gate_stopped_;
   }
-  fill_addresses(form);
+  if (!is_recording_) { // else they are there
+    fill_addresses(form);
+  }
   if (!plan_gather(space, element_bytes * count, reads, writes, lanes)) {
     return false;
   }
@@ -458,31 +461,6 @@ void BlockContext::record_addresses(const isa::Operand& mem,
   record_.writes_memory = writes;
   record_.is_strided = is_strided;
   record_.stride = static_cast<int64_t>(stride);
-}
-
-bool BlockContext::plan_strided(
-    Space space, uint32_t element_bytes, uint32_t count, bool writes, Lanes& lanes) {
-  const uint32_t access_bytes = element_bytes * count;
-  const int64_t stride = record_.stride;
-  constexpr int64_t kMostStride = int64_t{1} << 40;
-  if (has_hooks(space, writes) || stride > kMostStride || stride < -kMostStride ||
-      ((addresses_[0] | static_cast<uint64_t>(stride)) & (access_bytes - 1)) != 0) {
-    return false;
-  }
-  const int64_t over_lanes = stride * (isa::kWarpLanes - 1);
-  const int64_t below = std::min<int64_t>(0, over_lanes);
-  uint8_t* host = range_host(space,
-                             addresses_[0] + static_cast<uint64_t>(below),
-                             static_cast<uint64_t>(std::abs(over_lanes)) + access_bytes);
-  if (host == nullptr) {
-    return false; // the other path says exactly what is wrong
-  }
-  lanes.host = host - below;
-  lanes.is_contiguous = count == 1 && stride == int64_t{element_bytes};
-  lanes.is_linear = !lanes.is_contiguous;
-  lanes.lane_step = stride;
-  lanes.warp_step = 0;
-  return true;
 }
 
 } // namespace pto::sim

@@ -215,6 +215,17 @@ private:
                    bool reads,
                    bool writes,
                    Lanes& lanes);
+  struct AccessRange {
+    uint64_t lowest = 0;
+    uint64_t bytes = 0;
+  };
+  /// The bytes that all lanes of the span access at `at`, if they are aligned and in one
+  /// allocation; null, and `lanes` untouched, if not. The other paths say what is wrong.
+  std::optional<AccessRange> prove_linear(isa::Space space,
+                                          const isa::LinearValue& at,
+                                          uint32_t element_bytes,
+                                          uint32_t count,
+                                          Lanes& lanes);
   bool try_contiguous(const AddressForm& form,
                       isa::Space space,
                       uint32_t element_bytes,
@@ -254,9 +265,6 @@ private:
                         bool writes,
                         bool is_strided,
                         uint64_t stride);
-  /// Proves an access of every lane of one warp whose addresses have a constant distance.
-  bool
-  plan_strided(isa::Space space, uint32_t element_bytes, uint32_t count, bool writes, Lanes& lanes);
   /// What after_span is told of an access whose lanes are proven.
   void record_span_access(const isa::Operand& mem,
                           const Lanes& lanes,

@@ -295,35 +295,22 @@ bool BlockContext::plan_linear(const isa::Operand& operand,
     }
     at = at + range->widened().scaled(uint64_t{1} << mem.scale_log2);
   }
-  const auto lane_step = static_cast<int64_t>(at.lane_step);
-  const auto warp_step = static_cast<int64_t>(at.warp_step);
-  constexpr int64_t kMostStep = int64_t{1} << 40; // sums of a few such cannot overflow
-  if (lane_step > kMostStep || lane_step < -kMostStep || warp_step > kMostStep ||
-      warp_step < -kMostStep) {
+  const bool is_told = has_hooks(mem.space, writes);
+  if (!all_active_ && (is_told || has_ledger(mem.space))) {
+    return false;
+  }
+  const std::optional<AccessRange> range = prove_linear(mem.space, at, element_bytes, count, lanes);
+  if (!range) {
     return false;
   }
   const uint32_t access_bytes = element_bytes * count;
-  const int64_t over_lanes = lane_step * (isa::kWarpLanes - 1);
-  const int64_t over_warps = warp_step * (int64_t{count_} - 1);
-  const int64_t below = std::min<int64_t>(0, over_lanes) + std::min<int64_t>(0, over_warps);
-  const uint64_t lowest = at.base + static_cast<uint64_t>(below);
-  const uint64_t bytes =
-      static_cast<uint64_t>(std::abs(over_lanes) + std::abs(over_warps)) + access_bytes;
-  const bool is_aligned = ((at.base | at.lane_step | at.warp_step) & (access_bytes - 1)) == 0;
-  // Inactive lanes may lie outside: then the other path looks at each lane.
-  uint8_t* host = is_aligned ? range_host(mem.space, lowest, bytes) : nullptr;
-  if (host == nullptr) {
-    return false;
-  }
-  const bool is_row = lane_step == int64_t{element_bytes} && count == 1;
-  const bool is_one_run = is_row && (count_ == 1 || warp_step == lane_step * isa::kWarpLanes);
-  if (has_hooks(mem.space, writes)) {
-    if (!all_active_) {
-      return false;
-    }
-    if (is_one_run || at.is_uniform()) {
+  const uint64_t lowest = range->lowest;
+  const uint64_t bytes = range->bytes;
+  if (is_told) {
+    if (lanes.is_contiguous || at.is_uniform()) {
       static_cast<void>(pass_hooks(lowest, bytes, reads, writes));
     } else {
+      const bool is_row = lanes.lane_step == int64_t{element_bytes} && count == 1;
       const unsigned lanes_at_once = is_row ? isa::kWarpLanes : 1;
       for (unsigned i = 0; i < lanes_ && !gate_stopped_; i += lanes_at_once) {
         const uint64_t address =
@@ -333,22 +320,45 @@ bool BlockContext::plan_linear(const isa::Operand& operand,
     }
   }
   if (has_ledger(mem.space) && !gate_stopped_) {
-    if (!all_active_) {
-      return false;
-    }
-    const bool is_by_lane = lane_step == int64_t{access_bytes} &&
-                            (count_ == 1 || warp_step == lane_step * isa::kWarpLanes);
+    const bool is_by_lane = lanes.lane_step == int64_t{access_bytes} &&
+                            (count_ == 1 || lanes.warp_step == lanes.lane_step * isa::kWarpLanes);
     static_cast<void>(enter_ledger(lowest, bytes, 0, is_by_lane ? access_bytes : 0, writes));
   }
   if (is_together_) {
     note_linear_access(mem.space, access_bytes, at);
   }
+  return true;
+}
+
+std::optional<BlockContext::AccessRange> BlockContext::prove_linear(
+    Space space, const LinearValue& at, uint32_t element_bytes, uint32_t count, Lanes& lanes) {
+  const auto lane_step = static_cast<int64_t>(at.lane_step);
+  const auto warp_step = static_cast<int64_t>(at.warp_step);
+  constexpr int64_t kMostStep = int64_t{1} << 40; // sums of a few such cannot overflow
+  if (lane_step > kMostStep || lane_step < -kMostStep || warp_step > kMostStep ||
+      warp_step < -kMostStep) {
+    return std::nullopt;
+  }
+  const uint32_t access_bytes = element_bytes * count;
+  const int64_t over_lanes = lane_step * (isa::kWarpLanes - 1);
+  const int64_t over_warps = warp_step * (int64_t{count_} - 1);
+  const int64_t below = std::min<int64_t>(0, over_lanes) + std::min<int64_t>(0, over_warps);
+  const AccessRange range{at.base + static_cast<uint64_t>(below),
+                          static_cast<uint64_t>(std::abs(over_lanes) + std::abs(over_warps)) +
+                              access_bytes};
+  const bool is_aligned = ((at.base | at.lane_step | at.warp_step) & (access_bytes - 1)) == 0;
+  // Inactive lanes may lie outside: then the other path looks at each lane.
+  uint8_t* host = is_aligned ? range_host(space, range.lowest, range.bytes) : nullptr;
+  if (host == nullptr) {
+    return std::nullopt;
+  }
   lanes.host = host - below;
-  lanes.is_contiguous = is_one_run;
-  lanes.is_linear = !is_one_run;
+  lanes.is_contiguous = count == 1 && lane_step == int64_t{element_bytes} &&
+                        (count_ == 1 || warp_step == lane_step * isa::kWarpLanes);
+  lanes.is_linear = !lanes.is_contiguous;
   lanes.lane_step = lane_step;
   lanes.warp_step = warp_step;
-  return true;
+  return range;
 }
 
 } // namespace pto::sim
