@@ -8,8 +8,9 @@
 // must not meet one that is written. Old bytes are kept, so that all can be undone.
 #pragma once
 
+#include "simulator/old_bytes.h"
+
 #include <cstdint>
-#include <cstring>
 #include <vector>
 
 namespace pto::sim {
@@ -18,7 +19,6 @@ class AccessLedger {
 public:
   void begin() {
     ranges_.clear();
-    saved_.clear();
     old_bytes_.clear();
     has_refused_ = false;
     is_at_end_ = false;
@@ -59,15 +59,8 @@ public:
   bool is_at_end() const { return is_at_end_; }
 
   /// Before `bytes` at `host` are written.
-  void save(uint8_t* host, uint64_t bytes) {
-    saved_.push_back({host, old_bytes_.size(), bytes});
-    old_bytes_.insert(old_bytes_.end(), host, host + bytes);
-  }
-  void undo() const {
-    for (size_t i = saved_.size(); i-- > 0;) {
-      std::memcpy(saved_[i].host, old_bytes_.data() + saved_[i].at, saved_[i].size_bytes);
-    }
-  }
+  void save(uint8_t* host, uint64_t bytes) { old_bytes_.save(host, bytes); }
+  void undo() const { old_bytes_.undo(); }
 
 private:
   static constexpr size_t kMostRanges = 64; // each access looks at all of them
@@ -78,15 +71,9 @@ private:
     bool is_by_lane = false;
     bool writes = false;
   };
-  struct Saved {
-    uint8_t* host = nullptr;
-    size_t at = 0; // in old_bytes_
-    uint64_t size_bytes = 0;
-  };
 
   std::vector<Range> ranges_;
-  std::vector<Saved> saved_;
-  std::vector<uint8_t> old_bytes_;
+  OldBytes old_bytes_;
   bool has_refused_ = false;
   bool is_at_end_ = false;
 };

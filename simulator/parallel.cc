@@ -15,10 +15,10 @@
 #include "simulator/block.h"
 #include "simulator/block_context.h"
 #include "simulator/gang.h"
+#include "simulator/old_bytes.h"
 
 #include <algorithm>
 #include <cstdlib>
-#include <cstring>
 #include <deque>
 #include <map>
 #include <memory>
@@ -79,44 +79,24 @@ public:
       word->store(0, std::memory_order_release);
     }
     touched_.clear();
-    saved_.clear();
     old_bytes_.clear();
     chunk_ = chunk;
     is_live.store(true);
   }
   uint64_t chunk() const { return chunk_; }
-  uint64_t undo_bytes() const { return old_bytes_.size(); }
+  uint64_t undo_bytes() const { return old_bytes_.size_bytes(); }
   Word* notes_of(const Allocation& allocation) const { return notes_.of(allocation); }
   void touch(Word& word) { touched_.push_back(&word); }
-
-  void save(uint8_t* host, uint64_t size) {
-    if (!saved_.empty() && saved_.back().host + saved_.back().size_bytes == host) {
-      saved_.back().size_bytes += size;
-    } else {
-      saved_.push_back({host, old_bytes_.size(), size});
-    }
-    old_bytes_.insert(old_bytes_.end(), host, host + size);
-  }
-  void undo() const {
-    for (const Saved& saved : saved_) {
-      std::memcpy(saved.host, old_bytes_.data() + saved.at, saved.size_bytes);
-    }
-  }
+  void save(uint8_t* host, uint64_t size) { old_bytes_.save(host, size); }
+  void undo() const { old_bytes_.undo(); }
 
   std::atomic<bool> is_live{false}; // its notes count
 
 private:
-  struct Saved {
-    uint8_t* host = nullptr;
-    size_t at = 0; // in old_bytes_
-    uint64_t size_bytes = 0;
-  };
-
   NoteTable notes_;
   uint64_t chunk_ = 0; // the first one since begin()
   std::vector<Word*> touched_;
-  std::vector<Saved> saved_;
-  std::vector<uint8_t> old_bytes_;
+  OldBytes old_bytes_;
 };
 
 class Worker;
