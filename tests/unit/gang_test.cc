@@ -15,16 +15,6 @@ public:
   Wants wants() const override { return kWantsLaunch; }
 };
 
-struct Outcome {
-  RunStatus status = RunStatus::kCompleted;
-  std::string fault;
-  std::vector<uint32_t> memory;
-  uint64_t warp_insns = 0;
-  uint64_t lane_insns = 0;
-  uint64_t blocks_done = 0;
-  bool operator==(const Outcome&) const = default;
-};
-
 constexpr Dim3 kBlock{64};
 
 std::string kernel_of(const std::string& body) {
@@ -45,7 +35,7 @@ void bind(SimFixture& sim, Dim3 grid) {
   sim.scalar(grid.x * kBlock.x - 21);
 }
 
-Outcome outcome_of(const std::string& body, Dim3 grid, bool in_gangs, const RunOptions& options) {
+RunOutcome run_of(const std::string& body, Dim3 grid, bool in_gangs, const RunOptions& options) {
   SimFixture sim(kernel_of(body));
   bind(sim, grid);
   const std::unique_ptr<Launch> launch = sim.launch(grid, kBlock);
@@ -54,26 +44,16 @@ Outcome outcome_of(const std::string& body, Dim3 grid, bool in_gangs, const RunO
     launch->observers().attach(bystander);
   }
   CHECK((Gang::make(*launch) != nullptr) == in_gangs);
-  const RunResult result = run_functional(*launch, options);
-  Outcome outcome{.status = result.status,
-                  .fault = result.fault ? format_fault(*result.fault, *sim.program) : "",
-                  .warp_insns = result.counts.warp_insns,
-                  .lane_insns = result.counts.lane_insns,
-                  .blocks_done = result.blocks_done};
-  for (const Allocation& allocation : sim.machine.hbm.live()) {
-    const std::vector<uint32_t> words = sim.read(allocation.base);
-    outcome.memory.insert(outcome.memory.end(), words.begin(), words.end());
-  }
-  return outcome;
+  return outcome_of(sim, run_functional(*launch, options));
 }
 
 void check_same(const std::string& body, Dim3 grid, const RunOptions& options = {}) {
   CAPTURE(body);
-  const Outcome expected = outcome_of(body, grid, false, options);
-  CHECK(outcome_of(body, grid, true, options) == expected);
+  const RunOutcome expected = run_of(body, grid, false, options);
+  CHECK(run_of(body, grid, true, options) == expected);
   RunOptions threads = options;
   threads.host_threads = 2;
-  CHECK(outcome_of(body, grid, true, threads) == expected);
+  CHECK(run_of(body, grid, true, threads) == expected);
 }
 
 Gang::Stop first_gang(const std::string& body) {

@@ -5,40 +5,21 @@
 namespace pto::sim {
 namespace {
 
-struct Outcome {
-  RunStatus status = RunStatus::kCompleted;
-  std::string fault;
-  std::vector<uint32_t> memory;
-  uint64_t warp_insns = 0;
-  uint64_t lane_insns = 0;
-  uint64_t blocks_done = 0;
-  bool operator==(const Outcome&) const = default;
-};
-
 /// Runs `k(ptr a, ptr o)` on `threads` host threads.
-Outcome run_on(unsigned threads, const std::string& body, Dim3 grid, RunOptions options = {}) {
+RunOutcome run_on(unsigned threads, const std::string& body, Dim3 grid, RunOptions options = {}) {
   SimFixture sim(".pto 1\n.kernel k(ptr a, ptr o)\n" + body + ".end\n");
   std::vector<uint32_t> input(grid.x * 100);
   for (uint32_t i = 0; i < input.size(); ++i) {
     input[i] = i * 7 + 1;
   }
-  const uint64_t a = sim.words(input, "a");
-  const uint64_t out = sim.words(std::vector<uint32_t>(grid.x * 100, 3), "o");
+  sim.words(input, "a");
+  sim.words(std::vector<uint32_t>(grid.x * 100, 3), "o");
   options.host_threads = threads;
-  const RunResult result = sim.run(grid, {100}, options);
-  Outcome outcome{.status = result.status,
-                  .fault = result.fault ? format_fault(*result.fault, *sim.program) : "",
-                  .memory = sim.read(out),
-                  .warp_insns = result.counts.warp_insns,
-                  .lane_insns = result.counts.lane_insns,
-                  .blocks_done = result.blocks_done};
-  const std::vector<uint32_t> rest = sim.read(a);
-  outcome.memory.insert(outcome.memory.end(), rest.begin(), rest.end());
-  return outcome;
+  return outcome_of(sim, sim.run(grid, {100}, options));
 }
 
 void check_threads(const std::string& body, Dim3 grid, const RunOptions& options = {}) {
-  const Outcome expected = run_on(1, body, grid, options);
+  const RunOutcome expected = run_on(1, body, grid, options);
   for (const unsigned threads : {2u, 3u, 8u}) {
     CAPTURE(threads);
     CHECK(run_on(threads, body, grid, options) == expected);

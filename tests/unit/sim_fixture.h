@@ -69,4 +69,29 @@ struct SimFixture {
   std::vector<LaunchArg> args;
 };
 
+/// What a run leaves behind, whoever executed it.
+struct RunOutcome {
+  RunStatus status = RunStatus::kCompleted;
+  std::string fault;
+  std::vector<uint32_t> memory; // of all buffers
+  uint64_t warp_insns = 0;
+  uint64_t lane_insns = 0;
+  uint64_t blocks_done = 0;
+  bool operator==(const RunOutcome&) const = default;
+};
+
+inline RunOutcome outcome_of(const SimFixture& sim, const RunResult& result) {
+  RunOutcome outcome{.status = result.status,
+                     .fault = result.fault ? format_fault(*result.fault, *sim.program) : "",
+                     .memory = {},
+                     .warp_insns = result.counts.warp_insns,
+                     .lane_insns = result.counts.lane_insns,
+                     .blocks_done = result.blocks_done};
+  for (const Allocation& allocation : sim.machine.hbm.live()) {
+    const std::vector<uint32_t> words = sim.read(allocation.base);
+    outcome.memory.insert(outcome.memory.end(), words.begin(), words.end());
+  }
+  return outcome;
+}
+
 } // namespace pto::sim
