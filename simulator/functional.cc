@@ -20,8 +20,9 @@ RunResult run_remaining(Launch& launch, const RunOptions& options) {
   const std::unique_ptr<Gang> gang = Gang::make(launch);
   while (loop.goes_on()) {
     const uint64_t first = launch.blocks_started();
+    // A gang may end some insns past its turn, and must not end past the limit.
     if (gang != nullptr && resident.empty() && gang->covers(first, launch.block_count()) &&
-        loop.has_room(kQuantumInsns) && gang->run(first) == Gang::Stop::kDone) {
+        loop.has_room(2 * kQuantumInsns) && gang->run(first) == Gang::Stop::kDone) {
       launch.credit_blocks(first + gang->size(), gang->counts());
       loop.add_executed(gang->counts().warp_insns);
       continue;

@@ -186,6 +186,27 @@ TEST_CASE("the insn limit ends a run at the same insn") {
   }
 }
 
+// A gang of 32 blocks is at its last store when its turn ends: it goes on past it.
+constexpr const char* kEndsWithTurn = R"(
+    mov.u32 r0, %gid.x
+    mov.u32 r2, 0
+again:
+    add.u32 r2, r2, 1
+    cmp.lt.u32 p0, r2, 340
+@p0 bra again
+    load.u32 r1, hbm[a + r0*4]
+    store.u32 hbm[o + r0*4], r1
+    exit
+)";
+
+TEST_CASE("a gang that ends past its turn keeps to the insn limit") {
+  CHECK(first_gang(kEndsWithTurn) == Gang::Stop::kDone);
+  for (const uint64_t limit : {65536u, 65537u, 65599u, 65600u, 65601u, 131073u, 140000u}) {
+    CAPTURE(limit);
+    check_same(kEndsWithTurn, {64}, {.max_insns = limit});
+  }
+}
+
 TEST_CASE("kernels that can name their block form no gangs") {
   for (const char* body : {"mov.u32 r0, %ctaid.x\nexit\n",
                            "mov.u32 r0, %tid.x\nexit\n",
