@@ -17,7 +17,7 @@ RunResult run_remaining(Launch& launch, const RunOptions& options) {
   std::deque<std::unique_ptr<BlockRun>> resident;
   const uint32_t limit = launch.resident_limit();
   const uint32_t cores = std::max(1u, launch.machine().profile.cores);
-  const std::unique_ptr<Gang> gang = Gang::make(launch);
+  const std::unique_ptr<Gang> gang = launch.has_next_block() ? Gang::make(launch) : nullptr;
   while (loop.goes_on()) {
     const uint64_t first = launch.blocks_started();
     // A gang may end some insns past its turn, and must not end past the limit.
