@@ -66,9 +66,7 @@ std::optional<Assembly> assemble_program(const isa::SourceFile& file,
                           : options.machine.empty() ? kDefaultMachine
                                                     : options.machine,
                           issues);
-    for (const isa::ProfileIssue& issue : issues) {
-      diags.error({}, isa::message_of(issue));
-    }
+    isa::report_issues(issues, diags);
     run_lints(assembly->program, assembly->analysis, machine ? &*machine : nullptr, diags);
   }
   if (diags.has_errors()) {

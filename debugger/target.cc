@@ -45,9 +45,7 @@ std::optional<isa::MachineProfile> load_machine_of(const TargetOptions& options,
                                                     : named;
   isa::ProfileIssues issues;
   std::optional<isa::MachineProfile> profile = isa::load_machine(name, options.overrides, issues);
-  for (const isa::ProfileIssue& issue : issues) {
-    diags.error({}, isa::message_of(issue));
-  }
+  isa::report_issues(issues, diags);
   if (issues.empty()) {
     return profile;
   }

@@ -2,7 +2,6 @@
 // What a profile answers: latency lookup, limits, sources, overrides and listings. No JSON here.
 #include "isa/machine.h"
 
-#include "isa/issue_text.h"
 #include "isa/machine_fields.h"
 
 #include <fmt/format.h>
@@ -155,42 +154,6 @@ bool override_latency(MachineProfile& profile,
 }
 
 } // namespace
-
-namespace {
-
-std::string place_of(const ProfileIssue& issue) {
-  if (issue.file.empty()) {
-    return {};
-  }
-  return issue.line != 0 ? fmt::format("{}:{}:{}: ", issue.file, issue.line, issue.column)
-                         : issue.file + ": ";
-}
-
-std::string text_of(const ProfileIssue& issue) {
-  return fmt::format(
-      "{}{}{}",
-      issue.key_path.empty() ? "" : issue.key_path + ": ",
-      issue.message,
-      issue.suggestion.empty() ? "" : fmt::format(" (did you mean `{}`?)", issue.suggestion));
-}
-
-} // namespace
-
-std::string ProfileIssue::to_string() const {
-  return place_of(*this) + "error: " + text_of(*this);
-}
-
-std::string message_of(const ProfileIssue& issue) {
-  return place_of(issue) + text_of(issue);
-}
-
-std::string to_string(const ProfileIssues& issues) {
-  std::string text;
-  for (const ProfileIssue& issue : issues) {
-    text += issue.to_string() + "\n";
-  }
-  return text;
-}
 
 uint64_t LatencyEntry::tile_steps(uint64_t m, uint64_t n, uint64_t k) const {
   if (tile_m == 0) {

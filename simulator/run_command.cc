@@ -173,9 +173,7 @@ private:
         profiles_.push_back(std::move(*profile));
       }
     }
-    for (const isa::ProfileIssue& issue : issues) {
-      complain(isa::message_of(issue));
-    }
+    isa::report_issues(issues, diags_);
     return issues.empty() ? kGood : isa::is_wrong_usage(issues) ? kUsage : kFailed;
   }
 

@@ -28,9 +28,7 @@ int complain(const ToolOptions& options, const std::string& message, int status)
 int show_issues(const ToolOptions& options, const isa::ProfileIssues& issues, int status) {
   if (options.is_json) {
     isa::Diagnostics diags(isa::DiagnosticOptions{.error_limit = 0});
-    for (const isa::ProfileIssue& issue : issues) {
-      diags.error({}, isa::message_of(issue));
-    }
+    isa::report_issues(issues, diags);
     return show_diagnostics(options, diags, status);
   }
   for (const isa::ProfileIssue& issue : issues) {
