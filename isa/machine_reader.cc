@@ -584,7 +584,8 @@ std::optional<MachineProfile> load_machine(std::string_view name_or_path, Profil
                       0});
     return std::nullopt;
   }
-  const std::filesystem::path folder = std::filesystem::path(name).parent_path();
+  const std::filesystem::path file(name);
+  const std::filesystem::path folder = file.parent_path();
   const ProfileResolver beside = [folder](std::string_view parent) -> std::optional<std::string> {
     if (const auto found = shipped_machine_text(parent)) {
       return std::string(*found);
@@ -593,7 +594,11 @@ std::optional<MachineProfile> load_machine(std::string_view name_or_path, Profil
     return is_path(parent) ? read_text((folder / std::string(parent)).string(), problem)
                            : std::nullopt;
   };
-  return parse_machine(*text, name, beside, issues);
+  // As a profile of that folder would name this one, so that an inheritance from itself is seen at
+  // once; other names are never of a file.
+  const std::string own = file.filename().string();
+  std::vector<std::string> chain = {is_path(own) ? own : name};
+  return parse_chain(*text, name, beside, chain, issues);
 }
 
 } // namespace pto::isa

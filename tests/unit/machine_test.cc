@@ -239,6 +239,11 @@ TEST_CASE("a profile from a file, its parent beside it") {
   CHECK(profile->hbm.latency_cycles == 7);
   CHECK(profile->name == "child");
   CHECK(profile->based_on == "parent.json");
+  const std::string own = (folder / "self.json").string();
+  std::ofstream(own) << R"({"name": "self", "based_on": "self.json"})";
+  CHECK_FALSE(load_machine(own, issues).has_value());
+  CHECK(to_string(issues) ==
+        own + ": error: based_on: the profile inherits from itself: self.json -> self.json\n");
   std::filesystem::remove_all(folder);
 }
 
