@@ -64,10 +64,9 @@ public:
     }
     if (!options_.is_json) {
       show_diagnostics(); // warnings should not wait for a long run
-      return status == kGood ? launch() : status;
     }
     if (status == kGood) {
-      status = launch_for_json();
+      status = options_.is_json ? launch_for_json() : launch();
     }
     show_diagnostics();
     return status;
@@ -85,17 +84,19 @@ private:
     }
   }
 
+  /// What has come so far, once.
   void show_diagnostics() {
     if (diags_.all().empty()) {
       return;
     }
     if (options_.is_json) {
       fmt::print(stderr, "{}\n", isa::render_json(diags_));
-      return;
+    } else {
+      isa::RenderOptions render;
+      render.color = isa::use_color(options_.color, stderr);
+      fmt::print(stderr, "{}", isa::render(diags_, render));
     }
-    isa::RenderOptions render;
-    render.color = isa::use_color(options_.color, stderr);
-    fmt::print(stderr, "{}", isa::render(diags_, render));
+    diags_ = isa::Diagnostics();
   }
 
   int load() {
@@ -315,13 +316,7 @@ private:
             fuzz_schedules(options_, program_, arguments_, report_.runs.front(), interrupt);
       }
     } catch (const LaunchError& error) {
-      if (!options_.is_json) {
-        diags_ = isa::Diagnostics(); // what was said is said
-      }
       complain(error.what());
-      if (!options_.is_json) {
-        show_diagnostics();
-      }
       const bool is_usage =
           error.kind() == LaunchErrorKind::kBlockSize || error.kind() == LaunchErrorKind::kGridSize;
       return is_usage ? kUsage : kFailed;
