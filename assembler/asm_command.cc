@@ -23,9 +23,9 @@
 namespace pto::as {
 namespace {
 
-constexpr int kGood = 0;
-constexpr int kBadInput = 1;
-constexpr int kBadUsage = 2;
+using isa::exit_status::kFailed;
+using isa::exit_status::kGood;
+using isa::exit_status::kUsage;
 
 /// What --instrument reads clocks around.
 const std::map<std::string, rt::Instrument> kInstruments = {
@@ -91,8 +91,8 @@ private:
   }
 
   /// A message without a place in the input.
-  int fail(const std::string& message, int status = kBadInput) {
-    const char* advice = status == kBadUsage ? kAsmHelpAdvice : "";
+  int fail(const std::string& message, int status = kFailed) {
+    const char* advice = status == kUsage ? kAsmHelpAdvice : "";
     if (options_.json) {
       diags_.error({}, message).advise(advice);
     } else {
@@ -106,7 +106,7 @@ private:
     if (!path.empty() && path != "-") {
       const std::vector<isa::OptionFile> outputs = {{"-o", path}};
       if (std::string same = isa::find_overwritten_file(inputs_, outputs); !same.empty()) {
-        return fail(same, kBadUsage);
+        return fail(same, kUsage);
       }
       return isa::write_file_atomically(path, bytes, error) ? kGood : fail(error);
     }
@@ -125,7 +125,7 @@ private:
     std::string path = options_.output;
     if (path.empty()) {
       if (options_.input == "-") {
-        return fail("an object from standard input needs -o FILE", kBadUsage);
+        return fail("an object from standard input needs -o FILE", kUsage);
       }
       const size_t slash = options_.input.find_last_of('/');
       const std::string name =
@@ -134,7 +134,7 @@ private:
     }
     if (path == "-" && isatty(STDOUT_FILENO) != 0) {
       return fail("an object file is binary and not for a terminal; give -o FILE or a pipe",
-                  kBadUsage);
+                  kUsage);
     }
     std::string error;
     const std::optional<std::vector<uint8_t>> bytes = isa::write_object(object, error);
@@ -149,7 +149,7 @@ private:
     if (!own.all().empty()) {
       show(own);
     }
-    return text ? write_text(options_.output, *text) : kBadInput;
+    return text ? write_text(options_.output, *text) : kFailed;
   }
 
   int emit(const isa::Object& object, std::span<const isa::SourceRange> ranges) {
@@ -184,7 +184,7 @@ private:
       return emitter.print == nullptr ? write_binary(object)
                                       : write_text(options_.output, emitter.print(object));
     }
-    return fail("--emit: unknown form", kBadUsage);
+    return fail("--emit: unknown form", kUsage);
   }
 
   /// Text or object, from a file or standard input.
@@ -220,7 +220,7 @@ private:
     if (assembly) {
       return emit(assembly->program.object, assembly->program.insn_ranges);
     }
-    return object ? emit(*object, {}) : kBadInput;
+    return object ? emit(*object, {}) : kFailed;
   }
 
   [[nodiscard]] std::string input_name() const {
@@ -277,7 +277,7 @@ private:
       return fail(fmt::format("unknown instruction '{}'{}",
                               mnemonic,
                               isa::did_you_mean(mnemonic, isa::all_mnemonics())),
-                  kBadUsage);
+                  kUsage);
     }
     return write_text(options_.output,
                       options_.json ? isa::explain_insn_json(*desc) + "\n"

@@ -28,8 +28,8 @@ namespace pto::dbg {
 
 namespace {
 
-constexpr int kFailed = 1;
-constexpr int kInterruptedStatus = 130;
+using isa::exit_status::kFailed;
+
 constexpr int kHistoryLines = 5000;
 constexpr const char* kPrompt = "(pto) ";
 constexpr const char* kMorePrompt = "> ";
@@ -357,7 +357,7 @@ private:
       return 0;
     }
     if (is_interrupted_ || g_is_interrupted != 0) {
-      return kInterruptedStatus;
+      return isa::exit_status::kInterrupted;
     }
     return has_failed_ || debugger_.has_kernel_failed() ? failed_status_ : 0;
   }

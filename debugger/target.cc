@@ -5,6 +5,7 @@
 #include "assembler/assemble.h"
 #include "isa/issue_text.h"
 #include "isa/machine_load.h"
+#include "isa/run_program.h"
 #include "simulator/launch_setup.h"
 
 #include <fmt/format.h>
@@ -12,8 +13,8 @@
 namespace pto::dbg {
 namespace {
 
-constexpr int kFailed = 1;
-constexpr int kUsage = 2;
+using isa::exit_status::kFailed;
+using isa::exit_status::kUsage;
 
 } // namespace
 

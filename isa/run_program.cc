@@ -21,8 +21,9 @@
 namespace pto::isa {
 namespace {
 
-constexpr int kFailed = 1;
-constexpr int kInternal = 3;
+using exit_status::kFailed;
+using exit_status::kGood;
+using exit_status::kInternal;
 
 /// What can neither be read nor written takes the place of standard input and output, so that use
 /// of them still fails. Messages that nobody wants to see may vanish.
@@ -105,7 +106,7 @@ int run_program(std::string_view name,
                 fmt::format("Please report this with {}.", to_report));
     return kInternal;
   };
-  int status = 0;
+  int status = kGood;
   std::string error;
   try {
     status = body(state);
@@ -131,7 +132,7 @@ int run_program(std::string_view name,
   std::string flush_error;
   if (!write_output({}, flush_error) && !state.has_reported_lost_output) {
     print_error(state, error.empty() ? flush_error : error);
-    status = status == 0 ? kFailed : status;
+    status = status == kGood ? kFailed : status;
   }
   return status;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the mains of all programs share: messages as text or JSON, exceptions as messages, and
-// standard output that was lost.
+// What the mains of all programs share: exit statuses, messages as text or JSON, exceptions as
+// messages, and standard output that was lost.
 #pragma once
 
 #include <cstddef>
@@ -10,6 +10,15 @@
 #include <string_view>
 
 namespace pto::isa {
+
+/// What a program ends with.
+namespace exit_status {
+inline constexpr int kGood = 0;
+inline constexpr int kFailed = 1; // errors in the input, or a check failed
+inline constexpr int kUsage = 2;
+inline constexpr int kInternal = 3; // our bug
+inline constexpr int kInterrupted = 130;
+} // namespace exit_status
 
 /// What a program knows about itself while it runs.
 struct ProgramState {

@@ -31,10 +31,9 @@
 namespace pto::sim {
 namespace {
 
-constexpr int kGood = 0;
-constexpr int kFailed = 1;
-constexpr int kUsage = 2;
-constexpr int kInterruptedStatus = 130;
+using isa::exit_status::kFailed;
+using isa::exit_status::kGood;
+using isa::exit_status::kUsage;
 
 /// Of the terminal that results go to, else 100.
 unsigned terminal_width() {
@@ -518,7 +517,7 @@ private:
   [[nodiscard]] int exit_status() const {
     if (last_run().result.status == RunStatus::kInterrupted ||
         (report_.fuzz && report_.fuzz->is_interrupted)) {
-      return kInterruptedStatus;
+      return isa::exit_status::kInterrupted;
     }
     const bool is_good =
         last_run().is_completed() && report_.disagreements.empty() &&

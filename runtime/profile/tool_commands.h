@@ -4,6 +4,7 @@
 
 #include "isa/diag.h"
 #include "isa/machine.h"
+#include "isa/run_program.h"
 #include "runtime/profile/tool_options.h"
 
 #include <optional>
@@ -12,9 +13,9 @@
 
 namespace pto::rt {
 
-inline constexpr int kGood = 0;
-inline constexpr int kFailed = 1;
-inline constexpr int kUsage = 2;
+using isa::exit_status::kFailed;
+using isa::exit_status::kGood;
+using isa::exit_status::kUsage;
 
 /// Each of these puts something on stderr, as JSON where the options say so, and returns `status`.
 /// A command calls one of them at most, so that there is one object.
