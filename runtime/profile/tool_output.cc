@@ -72,6 +72,9 @@ std::optional<isa::MachineProfile> machine_of(const ToolOptions& options, const 
 }
 
 std::string find_overwritten(const ToolOptions& options) {
+  if (options.output.empty() && options.html.empty()) {
+    return {}; // folders of the input need not be walked
+  }
   std::vector<isa::OptionFile> inputs;
   const auto add = [&](const char* option, const std::string& path) {
     inputs.push_back({option, path});
