@@ -10,8 +10,6 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
-#include <map>
-
 namespace pto::as {
 namespace {
 
@@ -40,11 +38,8 @@ void declare(CLI::App& app, AsmOptions& options) {
   app.add_option("--explain", options.explain, "The page of one instruction");
   app.add_flag("--manual", options.manual, "The reference manual as Markdown");
   app.add_flag("--json", options.json, "Diagnostics and lists as JSON");
-  const std::map<std::string, isa::ColorMode> colors = {{"auto", isa::ColorMode::kAuto},
-                                                        {"always", isa::ColorMode::kAlways},
-                                                        {"never", isa::ColorMode::kNever}};
   app.add_option("--color", options.color, "auto, always or never")
-      ->transform(CLI::CheckedTransformer(colors));
+      ->transform(CLI::CheckedTransformer(isa::color_modes()));
   app.add_flag("-v,--verbose", options.verbose, "Say what each kernel uses");
   app.add_flag("-q,--quiet", options.quiet, "No warnings");
   app.set_version_flag("--version",

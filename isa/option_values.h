@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // What CLI11 leaves to its users, as templates, so that libraries need not know it: values that are
-// there and empty, which it takes for not given, and help that nobody can read.
+// there and empty, which it takes for not given, and help that nobody can read. Also the values
+// that options of several programs take.
 #pragma once
+
+#include "isa/diag.h"
 
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <initializer_list>
+#include <map>
 #include <sstream>
 #include <string>
 #include <string_view>
@@ -39,6 +43,11 @@ template <class App>
     }
   }
   return {};
+}
+
+/// Of --color.
+[[nodiscard]] inline std::map<std::string, ColorMode> color_modes() {
+  return {{"auto", ColorMode::kAuto}, {"always", ColorMode::kAlways}, {"never", ColorMode::kNever}};
 }
 
 /// Help or version, whatever CLI::App::parse threw `success` for. Like all results by way of stdio:

@@ -10,8 +10,6 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
-#include <map>
-
 namespace pto::sim {
 namespace {
 
@@ -243,12 +241,9 @@ void declare(CLI::App& app, SimOptions& options, RawOptions& raw) {
   app.add_flag("--json", options.is_json, "Results and diagnostics as JSON");
   app.add_flag("-q,--quiet", options.is_quiet, "Only what was asked for, and errors");
   app.add_flag("-v,--verbose", options.is_verbose, "More figures of the run");
-  const std::map<std::string, isa::ColorMode> modes = {{"auto", isa::ColorMode::kAuto},
-                                                       {"always", isa::ColorMode::kAlways},
-                                                       {"never", isa::ColorMode::kNever}};
   app.add_option("--color", options.color, "auto (default), always or never")
       ->type_name("WHEN")
-      ->transform(CLI::CheckedTransformer(modes));
+      ->transform(CLI::CheckedTransformer(isa::color_modes()));
 }
 
 void complete_reports(SimOptions& options, const RawOptions& raw, bool is_timed) {

@@ -10,7 +10,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <map>
 
 namespace pto::rt {
 namespace {
@@ -78,12 +77,9 @@ public:
     app.set_version_flag("--version", "ptoprof " PTO_VERSION);
     app.footer(kExamples);
     app.require_subcommand(1);
-    const std::map<std::string, isa::ColorMode> modes = {{"auto", isa::ColorMode::kAuto},
-                                                         {"always", isa::ColorMode::kAlways},
-                                                         {"never", isa::ColorMode::kNever}};
     app.add_option("--color", options_.color, "auto (default), always or never")
         ->type_name("WHEN")
-        ->transform(CLI::CheckedTransformer(modes));
+        ->transform(CLI::CheckedTransformer(isa::color_modes()));
     app.add_flag("--json", options_.is_json, "Results and diagnostics as JSON");
     app.add_flag("-q,--quiet", options_.is_quiet, "Only what was asked for, and errors");
     app.fallthrough();
