@@ -55,6 +55,19 @@ double cycles_of(const Device& device, const LaunchResult& result, const std::st
   return cycles;
 }
 
+/// Adds `runs` runs after `warm_ups` that do not count. `launch` runs the kernel once and gives the
+/// cycles.
+template <class Launch>
+void add_runs(KernelProfile& kernel, uint32_t runs, uint32_t warm_ups, const Launch& launch) {
+  for (uint32_t i = 0; i < warm_ups; ++i) {
+    static_cast<void>(launch());
+  }
+  for (uint32_t i = 0; i < runs; ++i) {
+    kernel.runs.push_back({launch(), {}});
+  }
+  settle_runs(kernel);
+}
+
 /// On hardware data that are all zero switch fewer wires; see measure.cc.
 bool is_all_zero(const DeviceInput& input) {
   const auto is_zero = [](std::span<const uint8_t> array) {
@@ -230,14 +243,10 @@ KernelProfile measure_on_device(Device& device,
   spec.options.max_insns = options.max_insns;
   spec.options.max_cycles = options.max_cycles;
   const uint32_t runs = std::max(1U, options.runs);
-  for (uint32_t i = 0; i < warm_ups + runs; ++i) {
+  add_runs(kernel, runs, warm_ups, [&] {
     arrays.restore();
-    const double cycles = cycles_of(device, run(device, spec), kernel.name);
-    if (i >= warm_ups) {
-      kernel.runs.push_back({cycles, {}});
-    }
-  }
-  settle_runs(kernel);
+    return cycles_of(device, run(device, spec), kernel.name);
+  });
   if (is_all_zero(input)) {
     kernel.warnings.emplace_back(kZeroInputsWarning);
   }
@@ -255,13 +264,7 @@ KernelProfile measure_span(Device& device,
   KernelProfile kernel = named(input);
   LaunchSpec spec = spec_of(input, arrays);
   spec.options.instrument = Instrument::kKernel;
-  for (uint32_t i = 0; i < warm_ups + runs; ++i) {
-    const LaunchResult result = run(device, spec);
-    if (i >= warm_ups) {
-      kernel.runs.push_back({result.probe->span_cycles, {}});
-    }
-  }
-  settle_runs(kernel);
+  add_runs(kernel, runs, warm_ups, [&] { return run(device, spec).probe->span_cycles; });
   return kernel;
 }
 
@@ -272,13 +275,8 @@ KernelProfile measure_launch(Device& device,
                              uint32_t warm_ups) {
   KernelProfile kernel = named(input);
   const LaunchSpec spec = spec_of(input, arrays);
-  for (uint32_t i = 0; i < warm_ups + runs; ++i) {
-    const double cycles = cycles_of(device, run(device, spec), kernel.name);
-    if (i >= warm_ups) {
-      kernel.runs.push_back({cycles, {}});
-    }
-  }
-  settle_runs(kernel);
+  add_runs(
+      kernel, runs, warm_ups, [&] { return cycles_of(device, run(device, spec), kernel.name); });
   return kernel;
 }
 
