@@ -129,10 +129,10 @@ int SetMaker::rank(const InsnForm& form) {
                                     : 4;
 }
 
-Microbench& SetMaker::add(MicroTag tag, const Body& body, uint32_t lanes) {
+Microbench& SetMaker::add(const Pattern& pattern, const Body& body, uint32_t lanes) {
   Microbench bench;
-  bench.name = identifier(tag);
-  bench.tag = std::move(tag);
+  bench.tag = pattern.tag();
+  bench.name = identifier(bench.tag);
   bench.text = body.text(bench.name);
   bench.lanes = lanes;
   out_.push_back(std::move(bench));

@@ -37,12 +37,11 @@ void SetMaker::make_latencies() {
           }
         }
         // One lane for atomics: lanes on one address would queue up.
-        add({"latency",
-             form.key,
-             back == nullptr ? "" : back->key,
-             variant,
-             static_cast<double>(repeats),
-             0},
+        add({.role = "latency",
+             .first = form.key,
+             .second = back == nullptr ? "" : back->key,
+             .variant = variant,
+             .repeats = repeats},
             body,
             form.insn.desc->has(isa::kAtomic) ? 1 : 32);
       }
@@ -63,7 +62,11 @@ void SetMaker::make_store_latencies() {
           body.add(with(form, 0, -2, kLocalReg));
           body.line(bare_text(*fence));
         }
-        add({"latency", form.key, bare_key(*fence), "fence", static_cast<double>(repeats), 0},
+        add({.role = "latency",
+             .first = form.key,
+             .second = bare_key(*fence),
+             .variant = "fence",
+             .repeats = repeats},
             body,
             32);
       }
@@ -73,7 +76,9 @@ void SetMaker::make_store_latencies() {
       for (unsigned i = 0; i < repeats; ++i) {
         body.line(bare_text(*fence));
       }
-      add({"latency", bare_key(*fence), "", "issue", static_cast<double>(repeats), 0}, body, 32);
+      add({.role = "latency", .first = bare_key(*fence), .variant = "issue", .repeats = repeats},
+          body,
+          32);
     }
   }
 }
@@ -88,7 +93,9 @@ void SetMaker::make_branches() {
       }
       Insn insn;
       insn.desc = row;
-      add({"latency", latency_key(insn), "", "branch", static_cast<double>(repeats), 0}, body, 32);
+      add({.role = "latency", .first = latency_key(insn), .variant = "branch", .repeats = repeats},
+          body,
+          32);
     }
   }
 }
@@ -108,7 +115,10 @@ void SetMaker::make_calls() {
         nested.function(fmt::format("f{}", i), text);
       }
       nested.line(fmt::format("{} f{}", call->mnemonic, repeats - 1));
-      add({"latency", std::string(call->latency), "", "nested", static_cast<double>(repeats), 0},
+      add({.role = "latency",
+           .first = std::string(call->latency),
+           .variant = "nested",
+           .repeats = repeats},
           nested,
           32);
     }
@@ -118,12 +128,11 @@ void SetMaker::make_calls() {
       for (unsigned i = 0; i < repeats; ++i) {
         returning.line(fmt::format("{} f", call->mnemonic));
       }
-      add({"latency",
-           std::string(ret->latency),
-           std::string(call->latency),
-           "return",
-           static_cast<double>(repeats),
-           0},
+      add({.role = "latency",
+           .first = std::string(ret->latency),
+           .second = std::string(call->latency),
+           .variant = "return",
+           .repeats = repeats},
           returning,
           32);
     }
@@ -136,7 +145,7 @@ void SetMaker::make_spacers() {
     for (unsigned i = 0; i < repeats; ++i) {
       body.nop();
     }
-    add({"latency", "NOP", "", "spacer", static_cast<double>(repeats), 0}, body, 32);
+    add({.role = "latency", .first = "NOP", .variant = "spacer", .repeats = repeats}, body, 32);
   }
 }
 
@@ -172,12 +181,11 @@ void SetMaker::add_products(const InsnDesc& row,
         body.nop();
       }
     }
-    add({"latency",
-         std::string(row.latency) + suffix,
-         "",
-         variant,
-         static_cast<double>(repeats),
-         static_cast<double>(edge)},
+    add({.role = "latency",
+         .first = std::string(row.latency) + suffix,
+         .variant = variant,
+         .repeats = repeats,
+         .amount = edge},
         body,
         32);
   }
@@ -221,14 +229,10 @@ void SetMaker::make_intervals() {
         const int entry = form.mem == -1 ? -1 : memory_entry(form);
         body.add(with(form, first + i % results, entry, kLocalReg));
       }
-      Microbench& bench = add({"interval",
-                               form.key,
-                               "",
-                               "",
-                               static_cast<double>(repeats),
-                               static_cast<double>(results)},
-                              body,
-                              stream_lanes());
+      Microbench& bench =
+          add({.role = "interval", .first = form.key, .repeats = repeats, .amount = results},
+              body,
+              stream_lanes());
       bench.a_bytes = std::max<uint64_t>(bench.a_bytes, uint64_t{stream_lanes()} * 8);
     }
   }

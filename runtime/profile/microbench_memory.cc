@@ -20,7 +20,7 @@ void SetMaker::make_memory() {
       body.line(fmt::format("load.u32 r0, hbm[a + r0*4 + {}]", i * line));
     }
     Microbench& bench =
-        add({"memory", "LOAD", "", "miss", static_cast<double>(repeats), 0}, body, 1);
+        add({.role = "memory", .first = "LOAD", .variant = "miss", .repeats = repeats}, body, 1);
     bench.a_bytes = uint64_t{line} * 64;
     bench.is_cold = true;
   }
@@ -49,12 +49,11 @@ void SetMaker::strided(unsigned bytes_apart) {
     for (unsigned i = 0; i < repeats; ++i) {
       body.line("load.u32 r4, hbm[a + r28]");
     }
-    Microbench& bench = add({"memory",
-                             "LOAD",
-                             "",
-                             "stride",
-                             static_cast<double>(repeats),
-                             static_cast<double>(bytes_apart)},
+    Microbench& bench = add({.role = "memory",
+                             .first = "LOAD",
+                             .variant = "stride",
+                             .repeats = repeats,
+                             .amount = bytes_apart},
                             body,
                             256);
     bench.a_bytes = std::max<uint64_t>(bench.a_bytes, bytes_apart * 32);
@@ -78,12 +77,11 @@ void SetMaker::conflict(unsigned degree, uint32_t bytes_apart) {
       body.line("load.u32 r0, l1[banked + r28]");
       body.line("add.u32 r28, r28, r0");
     }
-    add({"memory",
-         "LOAD.l1",
-         "",
-         "conflict",
-         static_cast<double>(repeats),
-         static_cast<double>(degree)},
+    add({.role = "memory",
+         .first = "LOAD.l1",
+         .variant = "conflict",
+         .repeats = repeats,
+         .amount = degree},
         body,
         32);
   }
@@ -112,12 +110,11 @@ void SetMaker::bandwidth(unsigned kib) {
             fmt::format("load.u32 r{}, hbm[a + r28*4 + {}]", kFirstStream + i % 8, i * lanes * 4));
       }
     }
-    Microbench& bench = add({"memory",
-                             "LOAD",
-                             "",
-                             "bandwidth",
-                             static_cast<double>(repeats),
-                             static_cast<double>(bytes_a_block * grid)},
+    Microbench& bench = add({.role = "memory",
+                             .first = "LOAD",
+                             .variant = "bandwidth",
+                             .repeats = repeats,
+                             .amount = bytes_a_block * grid},
                             body,
                             lanes);
     bench.grid = grid;
@@ -139,12 +136,11 @@ void SetMaker::make_atomics() {
         for (unsigned i = 0; i < repeats; ++i) {
           body.add(with(form, kChain, -2, kZero));
         }
-        add({"atomic",
-             form.key,
-             "",
-             "one address",
-             static_cast<double>(repeats),
-             static_cast<double>(lanes)},
+        add({.role = "atomic",
+             .first = form.key,
+             .variant = "one address",
+             .repeats = repeats,
+             .amount = lanes},
             body,
             lanes);
       }
@@ -159,12 +155,11 @@ void SetMaker::make_barriers() {
       for (unsigned i = 0; i < repeats; ++i) {
         body.line(std::string(row.mnemonic));
       }
-      add({"barrier",
-           std::string(row.latency),
-           "",
-           variant,
-           static_cast<double>(repeats),
-           static_cast<double>(warps)},
+      add({.role = "barrier",
+           .first = std::string(row.latency),
+           .variant = variant,
+           .repeats = repeats,
+           .amount = warps},
           body,
           warps * isa::kWarpLanes);
     }
@@ -192,12 +187,11 @@ void SetMaker::make_copies() {
                           : fmt::format("async_store hbm[o], t0, {}, e0", bytes));
           body.line("wait e0");
         }
-        Microbench& bench = add({"copy",
-                                 is_in ? "ASYNC_LOAD" : "ASYNC_STORE",
-                                 "",
-                                 is_in ? "in" : "out",
-                                 static_cast<double>(repeats),
-                                 static_cast<double>(bytes)},
+        Microbench& bench = add({.role = "copy",
+                                 .first = is_in ? "ASYNC_LOAD" : "ASYNC_STORE",
+                                 .variant = is_in ? "in" : "out",
+                                 .repeats = repeats,
+                                 .amount = bytes},
                                 body,
                                 32);
         bench.a_bytes = 8192;
@@ -218,7 +212,10 @@ void SetMaker::make_waits() {
       for (unsigned i = 0; i < repeats; ++i) {
         body.line(wait);
       }
-      add({"copy", std::string(row->latency), "", "done", static_cast<double>(repeats), 0},
+      add({.role = "copy",
+           .first = std::string(row->latency),
+           .variant = "done",
+           .repeats = repeats},
           body,
           32);
     }
@@ -229,7 +226,7 @@ void SetMaker::make_launches() {
   const uint32_t places = machine_.cores * machine_.blocks_per_core;
   for (const uint32_t blocks : {1U, places, places * 4, places * 16}) {
     Microbench bench;
-    bench.tag = {"launch", "", "", "empty", 1, static_cast<double>(blocks)};
+    bench.tag = Pattern{.role = "launch", .variant = "empty", .repeats = 1, .amount = blocks}.tag();
     bench.name = identifier(bench.tag);
     bench.text =
         fmt::format(".pto 1\n.kernel {}(ptr a, ptr o, u32 n)\n    exit\n.end\n", bench.name);

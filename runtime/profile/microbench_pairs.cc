@@ -17,19 +17,18 @@ void SetMaker::make_pairs() {
       for (unsigned i = 0; i < repeats; ++i) {
         add_connected(body, pair, -1, i);
       }
-      add(pair_tag(pair, "all", repeats), body, 32);
+      add(pattern_of(pair, "all", repeats), body, 32);
     }
   }
   make_matrix_pairs();
 }
 
-MicroTag SetMaker::pair_tag(const PairForms& pair, std::string variant, unsigned repeats) {
-  return {"pair",
-          pair.first->key,
-          pair.second->key,
-          std::move(variant),
-          static_cast<double>(repeats),
-          0};
+Pattern SetMaker::pattern_of(const PairForms& pair, std::string variant, unsigned repeats) {
+  return {.role = "pair",
+          .first = pair.first->key,
+          .second = pair.second->key,
+          .variant = std::move(variant),
+          .repeats = repeats};
 }
 
 void SetMaker::add_connected(Body& body, const PairForms& pair, int operand, unsigned round) {
@@ -85,12 +84,12 @@ void SetMaker::make_matrix_pairs() {
           body.line(fmt::format("{}{} t2, t0, t1, 8, 8, 8", row->mnemonic, suffix));
           body.nop();
         }
-        add({"pair",
-             form.key,
-             std::string(row->latency) + suffix,
-             "none",
-             static_cast<double>(repeats),
-             8},
+        add({.role = "pair",
+             .first = form.key,
+             .second = std::string(row->latency) + suffix,
+             .variant = "none",
+             .repeats = repeats,
+             .amount = 8},
             body,
             32);
       }
@@ -128,7 +127,7 @@ void SetMaker::follow_up_operands(const PairForms& pair, unsigned repeats) {
       add_connected(body, pair, operand, i);
     }
     const auto name = isa::spec_of(pair.second->insn, static_cast<unsigned>(operand)).name;
-    add(pair_tag(pair, fmt::format("to {}", name), repeats), body, 32);
+    add(pattern_of(pair, fmt::format("to {}", name), repeats), body, 32);
   }
 }
 
@@ -144,7 +143,7 @@ void SetMaker::follow_up_none(const PairForms& pair, unsigned repeats) {
     body.add(with(second, kFirstStream, second.entry_of(second.dst_class), kFirstStream));
     body.nop();
   }
-  add(pair_tag(pair, "none", repeats), body, 32);
+  add(pattern_of(pair, "none", repeats), body, 32);
 }
 
 void SetMaker::follow_up_kept(const PairForms& pair, unsigned repeats) {
@@ -159,7 +158,7 @@ void SetMaker::follow_up_kept(const PairForms& pair, unsigned repeats) {
                                    : with_all(*pair.second, kFirstStream, first.dst_class, kChain));
     body.nop();
   }
-  add(pair_tag(pair, "kept", repeats), body, 32);
+  add(pattern_of(pair, "kept", repeats), body, 32);
 }
 
 } // namespace pto::rt::detail

@@ -62,6 +62,20 @@ private:
   std::vector<std::string> lines_;
 };
 
+/// The tag of a kernel, its numbers as patterns count them.
+struct Pattern {
+  std::string role;
+  std::string first;
+  std::string second;
+  std::string variant;
+  uint64_t repeats = 0;
+  uint64_t amount = 0;
+  [[nodiscard]] MicroTag tag() const {
+    return {
+        role, first, second, variant, static_cast<double>(repeats), static_cast<double>(amount)};
+  }
+};
+
 /// The name of a kernel: an identifier that tells the tag.
 [[nodiscard]] std::string identifier(const MicroTag& tag);
 /// The shape without operands of a row whose operands are all optional (FENCE).
@@ -86,7 +100,7 @@ private:
 
   /// f32 before other 32-bit types before the rest.
   static int rank(const InsnForm& form);
-  Microbench& add(MicroTag tag, const Body& body, uint32_t lanes);
+  Microbench& add(const Pattern& pattern, const Body& body, uint32_t lanes);
 
   // ------------------------------------------------------------ chains
 
@@ -137,7 +151,7 @@ private:
   // ------------------------------------------------------------ pairs
 
   void make_pairs();
-  static MicroTag pair_tag(const PairForms& pair, std::string variant, unsigned repeats);
+  static Pattern pattern_of(const PairForms& pair, std::string variant, unsigned repeats);
 
   /// first, second, nop and what closes the loop. `operand`: which source of the second takes the
   /// first's result; -1: all that can.
