@@ -3,6 +3,7 @@
 #include "runtime/profile/breakdown.h"
 
 #include "runtime/profile/samples.h"
+#include "simulator/report/text_table.h"
 
 #include <fmt/format.h>
 
@@ -142,17 +143,16 @@ std::string CycleBreakdown::to_string() const {
     if (row.simulated > 0) {
       text += fmt::format(" (simulator: {})", short_number(row.simulated, 1));
     }
-    text += fmt::format(", {} warp insn{}\n", row.count, row.count == 1 ? "" : "s");
+    text += fmt::format(", {}\n", sim::counted(row.count, "warp insn"));
   }
   for (const BreakdownPair& pair : pairs) {
-    text += fmt::format("  {} {} {}: {}{}, {} time{}\n",
+    text += fmt::format("  {} {} {}: {}{}, {}\n",
                         pair.first,
                         pair.is_joined ? "+" : "->",
                         pair.second,
                         cycles_text(pair.cycles),
                         pair.is_joined ? " as one" : "",
-                        pair.count,
-                        pair.count == 1 ? "" : "s");
+                        sim::counted(pair.count, "time"));
   }
   for (const std::string& warning : warnings) {
     text += fmt::format("  warning: {}\n", warning);

@@ -7,6 +7,7 @@
 #include "runtime/profile/microbench.h"
 #include "runtime/profile/microbench_insn.h"
 #include "runtime/profile/wrong_order.h"
+#include "simulator/report/text_table.h"
 
 #include <fmt/format.h>
 
@@ -297,10 +298,9 @@ std::optional<Calibration> calibrate(std::span<const Profile> profiles,
   choose_held_out(evidence, calibration);
   if (evidence.slopes.empty() && hook_figures(evidence, calibration).empty()) {
     errors.push_back(fmt::format(
-        "the {} kernel{} of {} hold no insn figures and no microbenchmark patterns, so no figure "
+        "the {} of {} hold no insn figures and no microbenchmark patterns, so no figure "
         "can be fitted; measure with `ptoprof microbench` or `ptoprof run`",
-        evidence.measured.kernels.size(),
-        evidence.measured.kernels.size() == 1 ? "" : "s",
+        sim::counted(evidence.measured.kernels.size(), "kernel"),
         calibration.device));
     return std::nullopt;
   }

@@ -3,6 +3,7 @@
 #include "runtime/profile/samples.h"
 
 #include "isa/error.h"
+#include "simulator/report/text_table.h"
 
 #include <fmt/format.h>
 
@@ -162,9 +163,8 @@ std::optional<LineFit> fit_line(std::span<const LinePoint> points, std::string& 
     }
   }
   if (slopes.empty()) {
-    why = fmt::format("{} point{} with one n give no line; measure at two sizes at least",
-                      points.size(),
-                      points.size() == 1 ? "" : "s");
+    why = fmt::format("{} with one n give no line; measure at two sizes at least",
+                      sim::counted(points.size(), "point"));
     return std::nullopt;
   }
   std::vector<double> weights;

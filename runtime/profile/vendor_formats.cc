@@ -3,6 +3,7 @@
 #include "runtime/profile/vendor_formats.h"
 
 #include "runtime/profile/samples.h"
+#include "simulator/report/text_table.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -86,7 +87,7 @@ std::string Importer::read_basic_info(const VendorFile& file) {
     facts.current_mhz = number("Current Freq");
     facts.rated_mhz = number("Rated Freq");
   }
-  return fmt::format("{} operator{}", table->rows().size(), table->rows().size() == 1 ? "" : "s");
+  return sim::counted(table->rows().size(), "operator");
 }
 
 std::string Importer::read_basic_text(const VendorFile& file) {
@@ -192,7 +193,7 @@ void Importer::for_lines(std::string_view text, const std::function<void(std::st
 }
 
 std::string Importer::rows_text(const CsvTable& table) {
-  return fmt::format("{} row{}", table.rows().size(), table.rows().size() == 1 ? "" : "s");
+  return sim::counted(table.rows().size(), "row");
 }
 
 std::string_view Importer::stem_of(std::string_view name) {

@@ -4,6 +4,7 @@
 
 #include "isa/file_io.h"
 #include "runtime/profile/vendor_formats.h"
+#include "simulator/report/text_table.h"
 
 #include <fmt/format.h>
 
@@ -230,10 +231,9 @@ std::optional<VendorImport> import_vendor_files(const std::vector<VendorFile>& f
     return std::nullopt;
   }
   if (read.empty()) {
-    std::string message = fmt::format(
-        "{} file{}, none of a format that ptoprof imports; expected an OPPROF_* folder with",
-        files.size(),
-        files.size() == 1 ? "" : "s");
+    std::string message =
+        fmt::format("{}, none of a format that ptoprof imports; expected an OPPROF_* folder with",
+                    sim::counted(files.size(), "file"));
     for (const VendorFormat& format : vendor_formats()) {
       message += fmt::format("\n  {}: {}", format.name, format.meaning);
     }
