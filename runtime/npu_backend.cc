@@ -223,6 +223,14 @@ struct NpuKernel {
   std::unique_ptr<NpuMemory> constants; // null: none
 };
 
+uint64_t warps_per_block(const LaunchRequest& request) {
+  return (request.block.total() + isa::kWarpLanes - 1) / isa::kWarpLanes;
+}
+/// Two words an entry.
+uint64_t probe_words(const NpuKernel& kernel, const LaunchRequest& request) {
+  return kernel.emitted.probe_entries * 2 * warps_per_block(request) * request.grid.total();
+}
+
 class NpuLaunch : public PreparedLaunch {
 public:
   NpuLaunch(std::shared_ptr<AclDevice> device,
@@ -244,7 +252,7 @@ public:
     const bool is_probed = request_.options.instrument != Instrument::kNone;
     std::optional<NpuMemory> probe;
     if (is_probed) {
-      probe.emplace(device_, probe_words() * sizeof(uint64_t), "clock reads");
+      probe.emplace(device_, probe_words(*kernel_, request_) * sizeof(uint64_t), "clock reads");
     }
     void* constants = kernel_->constants == nullptr
                           ? nullptr
@@ -275,19 +283,12 @@ public:
   }
 
 private:
-  [[nodiscard]] uint64_t warps_per_block() const {
-    return (request_.block.total() + isa::kWarpLanes - 1) / isa::kWarpLanes;
-  }
-  [[nodiscard]] uint64_t probe_words() const {
-    return kernel_->emitted.probe_entries * 2 * warps_per_block() * request_.grid.total();
-  }
-
   [[nodiscard]] ProbeResult read_back(const NpuMemory& probe) const {
-    std::vector<uint64_t> words(probe_words());
+    std::vector<uint64_t> words(probe_words(*kernel_, request_));
     probe.read(0, {reinterpret_cast<uint8_t*>(words.data()), words.size() * sizeof(uint64_t)});
     std::string error;
-    ProbeResult result =
-        read_probe(words, kernel_->regions, request_.options.instrument, warps_per_block(), error);
+    ProbeResult result = read_probe(
+        words, kernel_->regions, request_.options.instrument, warps_per_block(request_), error);
     if (!error.empty()) {
       throw DeviceError(fmt::format(
           "the clock reads of kernel {} make no sense: {}", kernel_->emitted.name, error));
@@ -383,15 +384,14 @@ private:
   }
 
   static void check_probe_size(const NpuKernel& kernel, const LaunchRequest& request) {
-    const uint64_t warps = (request.block.total() + isa::kWarpLanes - 1) / isa::kWarpLanes;
-    const uint64_t bytes = kernel.emitted.probe_entries * 16 * warps * request.grid.total();
+    const uint64_t bytes = probe_words(kernel, request) * sizeof(uint64_t);
     if (bytes > kMaxProbeBytes) {
       throw ProbeSizeError(fmt::format(
           "clock reads in {} regions of kernel {} by {} warps take {} bytes, more than {}: launch "
           "fewer blocks to see insns",
           kernel.emitted.probe_entries - 1,
           kernel.emitted.name,
-          warps * request.grid.total(),
+          warps_per_block(request) * request.grid.total(),
           bytes,
           kMaxProbeBytes));
     }
