@@ -304,39 +304,30 @@ private:
   std::string params_text(const Function& function) const {
     std::string out;
     for (const isa::Param& param : function.params) {
-      out +=
-          fmt::format("{}{} {}", out.empty() ? "" : ", ", param_type(param), cpp_name(param.name));
+      out = join(out, fmt::format("{} {}", param_type(param), cpp_name(param.name)));
     }
-    const auto add = [&](std::string_view text) {
-      out += out.empty() ? "" : ", ";
-      out += text;
-    };
     if (!object_.const_data.empty()) {
-      add("PTO_GM const uint8_t* constants");
+      out = join(out, "PTO_GM const uint8_t* constants");
     }
     if (is_probed()) {
-      add("PTO_GM uint64_t* profile");
+      out = join(out, "PTO_GM uint64_t* profile");
     }
     return out;
   }
   std::string params_names(const Function& function) const {
     std::string out;
-    const auto add = [&](std::string_view text) {
-      out += out.empty() ? "" : ", ";
-      out += text;
-    };
     for (const isa::Param& param : function.params) {
-      add(cpp_name(param.name));
+      out = join(out, cpp_name(param.name));
     }
     if (!object_.const_data.empty()) {
-      add("constants");
+      out = join(out, "constants");
     }
     if (is_probed()) {
-      add("profile");
+      out = join(out, "profile");
     }
     return out;
   }
-  static std::string join(std::string left, std::string_view right) {
+  static std::string join(const std::string& left, std::string_view right) {
     return left.empty() ? std::string(right) : fmt::format("{}, {}", left, right);
   }
 
