@@ -2,6 +2,8 @@
 // The tests' own CANN toolkit: chosen for the time of a test, and what its library tells.
 #pragma once
 
+#include "isa/error.h"
+
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
@@ -12,6 +14,7 @@
 #include <string>
 #include <thread>
 #include <unistd.h>
+#include <vector>
 
 namespace pto::rt {
 
@@ -51,6 +54,39 @@ inline int held_soon(const FakeAcl& fake) {
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
   return fake.held();
+}
+
+/// `run` once as it is, to see how often it calls each of `functions`, and once for each of these
+/// calls, which fails: `check` gets its function and the message of the error, empty if none.
+template <class Run, class Check>
+void fail_each_call(const FakeAcl& fake,
+                    const std::vector<const char*>& functions,
+                    const Run& run,
+                    const Check& check) {
+  run();
+  std::vector<int> counts;
+  counts.reserve(functions.size());
+  for (const char* function : functions) {
+    counts.push_back(fake.calls(function));
+    CHECK(counts.back() > 0);
+  }
+  for (size_t f = 0; f < functions.size(); ++f) {
+    const std::string function = functions[f];
+    for (int call = 1; call <= counts[f]; ++call) {
+      CAPTURE(function);
+      CAPTURE(call);
+      fake.reset();
+      const Setting fail("PTO_FAKE_ACL_FAIL", fmt::format("{}:{}", function, call));
+      std::string text;
+      try {
+        run();
+      } catch (const Error& error) {
+        text = error.what();
+      }
+      check(function, text);
+      CHECK(held_soon(fake) == 0);
+    }
+  }
 }
 
 struct Workshop {

@@ -272,39 +272,19 @@ TEST_CASE(
                                               "aclrtRecordEvent",
                                               "aclrtSynchronizeStream",
                                               "aclrtEventElapsedTime"};
-  {
-    Device device = Device::open("npu"); // how often each is called when all goes well
+  const auto run = [] {
+    Device device = Device::open("npu");
     CHECK(scaled(device, 64) == expected(64));
-  }
-  std::vector<int> counts;
-  counts.reserve(functions.size());
-  for (const char* function : functions) {
-    counts.push_back(fake.calls(function));
-    CHECK(counts.back() > 0);
-  }
-  for (size_t f = 0; f < functions.size(); ++f) {
-    for (int call = 1; call <= counts[f]; ++call) {
-      CAPTURE(std::string(functions[f]));
-      CAPTURE(call);
-      fake.reset();
-      const Setting fail("PTO_FAKE_ACL_FAIL", fmt::format("{}:{}", functions[f], call));
-      std::string text;
-      try {
-        Device device = Device::open("npu");
-        static_cast<void>(scaled(device, 64));
-      } catch (const Error& error) {
-        text = error.what();
-      }
-      // A release that fails, after the results are there, has nobody to tell.
-      const bool is_told = text.find("told to fail") != std::string::npos;
-      CHECK((is_told || text.empty()));
-      if (std::strcmp(functions[f], "aclrtSetDevice") != 0) {
-        CHECK(is_told);
-        CHECK(text.find(functions[f]) != std::string::npos);
-      }
-      CHECK(held_soon(fake) == 0);
+  };
+  fail_each_call(fake, functions, run, [](const std::string& function, const std::string& text) {
+    // A release that fails, after the results are there, has nobody to tell.
+    const bool is_told = text.find("told to fail") != std::string::npos;
+    CHECK((is_told || text.empty()));
+    if (function != "aclrtSetDevice") {
+      CHECK(is_told);
+      CHECK(text.find(function) != std::string::npos);
     }
-  }
+  });
   for (const char* function : {"aclFinalize",
                                "aclrtResetDevice",
                                "aclrtFree",
