@@ -66,16 +66,13 @@ std::vector<sim::LaunchArg> place(const Input& input, sim::Hbm& hbm) {
   return args;
 }
 
-/// Lets Ctrl-C end what the simulator measures on a thread that does not hold the interpreter's
-/// lock.
-class SignalWatch {
+/// Lets Ctrl-C end what is measured.
+class MeasureWatch {
 public:
-  explicit SignalWatch(rt::MeasureOptions& options) {
+  explicit MeasureWatch(rt::MeasureOptions& options) {
     options.interrupt = &is_interrupted_;
     options.progress = [this] {
-      const pyb::gil_scoped_acquire locked;
-      if (!signal_ && PyErr_CheckSignals() != 0) {
-        signal_.emplace();
+      if (signals_.look()) {
         is_interrupted_ = true;
       }
     };
@@ -83,24 +80,21 @@ public:
 
   /// Runs `call`, which gives up with MeasureError, and raises the signal's exception if there was
   /// one.
-  template <class Call> void run(Call&& call) {
+  template <class Call> std::string run(Call&& call) {
+    std::string text;
     try {
-      call();
+      text = call();
     } catch (const rt::MeasureError&) {
-      if (!signal_) {
-        throw;
-      }
+      signals_.rethrow();
+      throw;
     }
-    if (signal_) {
-      const pyb::gil_scoped_acquire locked;
-      const pyb::error_already_set raised = std::move(*signal_);
-      throw raised;
-    }
+    signals_.rethrow();
+    return text;
   }
 
 private:
   std::atomic<bool> is_interrupted_{false};
-  std::optional<pyb::error_already_set> signal_;
+  SignalWatch signals_;
 };
 
 /// What each of the machines would have said of the launch.
@@ -137,20 +131,20 @@ std::string measure_emulated(const ProgramHandle& program,
   rt::MeasureOptions options;
   options.runs = runs;
   options.noise = {noise, seed, 0};
-  SignalWatch watch(options);
-  rt::Profile profile;
-  profile.device = rt::emulated_device(device_name, device, options.noise);
-  profile.tool = "pypto " PTO_VERSION;
-  const pyb::gil_scoped_release unlocked;
-  watch.run([&] {
+  MeasureWatch watch(options);
+  const auto measure = [&] {
+    rt::Profile profile;
+    profile.device = rt::emulated_device(device_name, device, options.noise);
+    profile.tool = "pypto " PTO_VERSION;
     {
       sim::Machine machine(device);
       config.args = place(input, machine.hbm);
       profile.kernels.push_back(rt::measure_emulated(machine, program.program, config, options));
     }
     add_simulations(profile.kernels.back(), program, input, config, machines, options);
-  });
-  return rt::to_json_text(profile);
+    return rt::to_json_text(profile);
+  };
+  return watch.run([&] { return without_lock(measure); });
 }
 
 std::string measure_on_device(const DeviceHandle& handle,
@@ -184,9 +178,9 @@ std::string measure_on_device(const DeviceHandle& handle,
   }
   rt::MeasureOptions options;
   options.runs = runs;
-  SignalWatch watch(options);
+  MeasureWatch watch(options);
   rt::Device& device = *handle;
-  return waiting(device, [&] {
+  const auto measure = [&] {
     rt::Profile profile;
     profile.device = rt::profile_device(device);
     profile.tool = "pypto " PTO_VERSION;
@@ -197,7 +191,8 @@ std::string measure_on_device(const DeviceHandle& handle,
     config.dynamic_l1_bytes = dynamic_l1_bytes;
     add_simulations(profile.kernels.back(), program, input, config, machines, options);
     return rt::to_json_text(profile);
-  });
+  };
+  return watch.run([&] { return waiting(device, measure); });
 }
 
 pyb::dict
@@ -237,11 +232,8 @@ pyb::tuple calibrate(const std::vector<std::string>& texts,
   rt::CalibrateOptions options;
   options.name = name;
   std::vector<std::string> errors;
-  std::optional<rt::Calibration> calibration;
-  {
-    const pyb::gil_scoped_release unlocked;
-    calibration = rt::calibrate(profiles, base, options, errors);
-  }
+  const std::optional<rt::Calibration> calibration =
+      without_lock([&] { return rt::calibrate(profiles, base, options, errors); });
   if (!calibration) {
     std::string message;
     for (const std::string& error : errors) {

@@ -23,6 +23,7 @@
 #include <cstdint>
 #include <cxxabi.h>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -95,9 +96,8 @@ private:
   PyThreadState* state_;
 };
 
-/// Runs a call that waits for the device, without the interpreter's lock. If the wait is given up
-/// (Ctrl-C), what runs on the device is ended, so that the next call finds it idle.
-template <class Call> auto waiting(rt::Device& device, Call&& call) {
+/// Runs a call without the interpreter's lock.
+template <class Call> auto without_lock(Call&& call) {
   Unlocked unlocked;
   try {
     if constexpr (std::is_void_v<decltype(call())>) {
@@ -110,15 +110,50 @@ template <class Call> auto waiting(rt::Device& device, Call&& call) {
     }
   } catch (const abi::__forced_unwind&) {
     throw; // the thread ends
-  } catch (const pybind11::error_already_set&) {
-    device.interrupt();
-    unlocked.again();
-    throw;
   } catch (...) {
     unlocked.again();
     throw;
   }
 }
+
+/// The same for a call that waits for the device. If the wait is given up (Ctrl-C), what runs on
+/// the device is ended, so that the next call finds it idle.
+template <class Call> auto waiting(rt::Device& device, Call&& call) {
+  return without_lock([&] {
+    try {
+      return call();
+    } catch (const pybind11::error_already_set&) {
+      device.interrupt();
+      throw;
+    }
+  });
+}
+
+/// What Ctrl-C or another signal's handler raises while something runs without the interpreter's
+/// lock that cannot be left by an exception: it is asked to end, and then this is raised.
+class SignalWatch {
+public:
+  /// True if a handler has just raised something; the first time only. Takes the lock.
+  [[nodiscard]] bool look() {
+    const pybind11::gil_scoped_acquire locked;
+    if (raised_ || PyErr_CheckSignals() == 0) {
+      return false;
+    }
+    raised_.emplace();
+    return true;
+  }
+  /// Throws what was raised, if something was. With the lock.
+  void rethrow() {
+    if (raised_) {
+      const pybind11::error_already_set raised = std::move(*raised_);
+      raised_.reset();
+      throw raised;
+    }
+  }
+
+private:
+  std::optional<pybind11::error_already_set> raised_;
+};
 
 using DeviceHandle = OfProcess<rt::Device>;
 

@@ -537,6 +537,10 @@ EXITS = {
     "failed": ("pto.launch(SPIN, args=(pto.alloc_tensor(0), 1))", 0, "KernelError of a launch that nobody waited for"),
     "thread": ("import threading\nd = pto.alloc_tensor(4)\npto.launch(SPIN, **ONE, args=(d, 500_000))\n"
                "threading.Thread(target=pto.sync, daemon=True).start()", 0, ""),
+    "measurement": ("import sys, threading, time\nsys.modules['pypto.device']._EXIT_SECONDS = 0.2\n"
+                    "spin = dict(ONE, args=(pto.alloc_tensor(4), 0xffffffff), device='emulated:reference')\n"
+                    "threading.Thread(target=pto.profile_on_npu, args=(SPIN,), kwargs=spin, daemon=True).start()\n"
+                    "time.sleep(0.3)", 0, ""),
     "sys.exit": ("import sys\nd = pto.alloc_tensor(4)\npto.launch(SPIN, **ONE, args=(d, 300_000))\nsys.exit(3)", 3, ""),
     "endless": ("import sys\nsys.modules['pypto.device']._EXIT_SECONDS = 0.2\npto.launch(SPIN, **ONE, args=(pto.alloc_tensor(4), 0xffffffff))",
                 0, "ends while kernels run"),
