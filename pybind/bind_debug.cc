@@ -62,7 +62,9 @@ public:
       session_options.max_cycles = options["max_cycles"].cast<uint64_t>();
     }
     session_options.progress = [this](uint64_t /*position*/, uint64_t /*cycle*/) {
-      look_for_signals();
+      if (signals_.look()) {
+        session_->interrupt();
+      }
     };
     const auto turn = take_turn(); // what was launched before is done
     machine_ = device_.view();
@@ -383,14 +385,6 @@ private:
     return waiting(device_, [&] { return device_.take_turn(live); });
   }
 
-  void look_for_signals() {
-    const pyb::gil_scoped_acquire acquire;
-    if (PyErr_CheckSignals() != 0) {
-      signal_.emplace();
-      session_->interrupt();
-    }
-  }
-
   template <class Call> pyb::dict run(Call&& call, const dbg::Until& until) {
     const bool was_over = session_->is_over();
     std::optional<dbg::StopEvent> stop;
@@ -398,11 +392,7 @@ private:
       const auto turn = take_turn();
       waiting(device_, [&] { stop = call(); });
     }
-    if (signal_) {
-      const pyb::error_already_set raised = std::move(*signal_);
-      signal_.reset();
-      throw raised;
-    }
+    signals_.rethrow();
     pyb::dict result;
     result["json"] = dbg::stop_json(*session_, *stop).dump();
     result["text"] = dbg::describe_stop(*session_, *stop);
@@ -435,7 +425,7 @@ private:
   std::vector<const rt::Buffer*> used_;
   std::unique_ptr<sim::Machine> machine_;
   std::unique_ptr<dbg::Session> session_; // goes before the machine
-  std::optional<pyb::error_already_set> signal_;
+  SignalWatch signals_;
 
 public:
   uint64_t lanes_shown = 2; // of each group of a step's text
