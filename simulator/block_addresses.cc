@@ -116,8 +116,10 @@ bool BlockContext::pass_hooks(uint64_t address, uint64_t bytes, bool reads, bool
   const Allocation& allocation = *last_allocation_;
   const uint64_t offset = address - allocation.base;
   if (gate_ != nullptr) {
-    if ((reads && !gate_->may_read(allocation, offset, bytes)) ||
-        (writes && !gate_->may_write(allocation, offset, bytes))) {
+    const bool may = reads && writes ? gate_->may_reduce(allocation, offset, bytes)
+                     : reads         ? gate_->may_read(allocation, offset, bytes)
+                                     : gate_->may_write(allocation, offset, bytes);
+    if (!may) {
       gate_stopped_ = true;
       return false;
     }

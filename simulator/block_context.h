@@ -23,6 +23,8 @@
 
 namespace pto::sim {
 
+class Reductions;
+
 /// Watches hbm accesses of one worker (parallel.cc). Each call comes before the access; false stops
 /// the block at once, without the access.
 class AccessGate {
@@ -30,6 +32,9 @@ public:
   virtual ~AccessGate() = default;
   virtual bool may_read(const Allocation& allocation, uint64_t offset, uint64_t bytes) = 0;
   virtual bool may_write(const Allocation& allocation, uint64_t offset, uint64_t bytes) = 0;
+  /// An atomic whose result nobody reads. It goes to reductions(), not to memory.
+  virtual bool may_reduce(const Allocation& allocation, uint64_t offset, uint64_t bytes) = 0;
+  virtual Reductions& reductions() = 0;
 };
 
 class BlockContext final : public isa::ExecContext {
@@ -282,6 +287,9 @@ private:
                            const isa::Operand& dst);
   void store_through_caches(const isa::Operand& mem, uint32_t access_bytes, isa::CacheHint hint);
   void atomic_through_caches(const isa::Operand& mem);
+  /// An atomic without a result, for the gate to do when its turn comes.
+  void
+  put_off(const Lanes& lanes, uint32_t element_bytes, isa::AtomicFn fn, const isa::Operand& source);
   void control_caches(isa::CacheOp op, const isa::Operand* mem);
   uint64_t l1_offset(const isa::Operand& operand, uint64_t& limit, bool& ok);
   /// Host memory of both sides, where each lies as a whole in one allocation: the copy cannot

@@ -3,6 +3,7 @@
 // lane's access. Nothing has moved when a fault is found: the insn has no effect.
 #include "simulator/block_context.h"
 #include "simulator/memory_element.h"
+#include "simulator/reductions.h"
 
 #include <algorithm>
 
@@ -206,6 +207,24 @@ Outcome BlockContext::store(const isa::Operand& mem,
   return Outcome::kNext;
 }
 
+void BlockContext::put_off(const Lanes& lanes,
+                           uint32_t element_bytes,
+                           isa::AtomicFn fn,
+                           const isa::Operand& source) {
+  Reductions& reductions = gate_->reductions();
+  reductions.begin(fn, element_bytes);
+  const auto add = [&](const auto* values) {
+    for_each_lane(active_, count_, [&](unsigned i) {
+      reductions.add(lane_host(lanes, i, element_bytes), values[i]);
+    });
+  };
+  if (element_bytes == 8) {
+    add(source64(source));
+  } else {
+    add(source32(source));
+  }
+}
+
 Outcome BlockContext::atomic(const isa::Operand& mem,
                              isa::Type type,
                              isa::AtomicFn fn,
@@ -224,6 +243,10 @@ Outcome BlockContext::atomic(const isa::Operand& mem,
   }
   if (has_data_caches(mem)) {
     atomic_through_caches(mem);
+  }
+  if (gate_ != nullptr && mem.mem().space == isa::Space::kHbm) {
+    put_off(lanes, element_bytes, fn, a);
+    return Outcome::kNext;
   }
   if (element_bytes == 8) {
     const uint64_t* first = source64(a);

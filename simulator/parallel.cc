@@ -8,14 +8,18 @@
 //
 // Chunks commit in the order of their blocks. What a committed chunk did happened before, as it
 // would in order, so its notes no longer count and its old bytes are forgotten: undo and claims
-// cover the chunks in flight alone. A chunk with a block so long that it would take turns with
-// others on one thread (kQuantumInsns) does not commit, nor do those after it.
+// cover the chunks in flight alone. Atomics on hbm whose result nobody reads are put off until
+// their chunk commits, so that blocks may meet in them; what is put off must not be read or written
+// otherwise until then. A chunk with a block so long that it would take turns with
+// others on one thread (kQuantumInsns) does not commit, nor do those after it; where atomics are
+// put off, it ends the parallel run.
 #include "simulator/parallel.h"
 
 #include "simulator/block.h"
 #include "simulator/block_context.h"
 #include "simulator/gang.h"
 #include "simulator/old_bytes.h"
+#include "simulator/reductions.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -35,12 +39,14 @@ constexpr uint64_t kWordGranules = 32; // of a word of a table: bits 0..31 read,
 /// Warp insns after which a block counts as one that may wait for others.
 constexpr uint64_t kBlockLimit = uint64_t{1} << 26;
 constexpr uint64_t kSliceInsns = uint64_t{1} << 16;     // between two looks at the stop flag
-constexpr uint64_t kUndoLimitBytes = uint64_t{1} << 30; // of one worker
+constexpr uint64_t kKeptLimitBytes = uint64_t{1} << 30; // of one chunk
 constexpr uint64_t kMinBlocks = 16;                     // fewer are not worth the threads
 constexpr uint64_t kMaxRun = 64; // consecutive blocks that a worker takes at a time
 constexpr unsigned kSlots = 4;   // chunks of a worker in flight
 
 using Word = std::atomic<uint64_t>;
+
+enum class Use : uint8_t { kRead, kWrite, kReduce };
 
 /// Notes on every granule of the live allocations. Pages of it that nobody touches cost nothing.
 class NoteTable {
@@ -72,7 +78,7 @@ private:
 /// One chunk in flight: its notes and the old bytes of what it writes.
 class Slot {
 public:
-  explicit Slot(const Hbm& hbm) : notes_(hbm) {}
+  explicit Slot(const Hbm& hbm) : notes_(hbm), reduced_(hbm) {}
 
   void begin(uint64_t chunk) {
     for (Word* word : touched_) {
@@ -80,12 +86,16 @@ public:
     }
     touched_.clear();
     old_bytes_.clear();
+    reductions_.clear();
     chunk_ = chunk;
     is_live.store(true);
   }
   uint64_t chunk() const { return chunk_; }
-  uint64_t undo_bytes() const { return old_bytes_.size_bytes(); }
+  uint64_t kept_bytes() const { return old_bytes_.size_bytes() + reductions_.size_bytes(); }
   Word* notes_of(const Allocation& allocation) const { return notes_.of(allocation); }
+  /// Granules with atomics that are put off, in bits 0..31.
+  Word* reduced_of(const Allocation& allocation) const { return reduced_.of(allocation); }
+  Reductions& reductions() { return reductions_; }
   void touch(Word& word) { touched_.push_back(&word); }
   void save(uint8_t* host, uint64_t size) { old_bytes_.save(host, size); }
   void undo() const { old_bytes_.undo(); }
@@ -94,9 +104,11 @@ public:
 
 private:
   NoteTable notes_;
+  NoteTable reduced_;
   uint64_t chunk_ = 0; // the first one since begin()
   std::vector<Word*> touched_;
   OldBytes old_bytes_;
+  Reductions reductions_;
 };
 
 class Worker;
@@ -106,6 +118,7 @@ struct Shared {
   Launch& launch;
   const RunOptions& options;
   uint64_t run_blocks; // of a chunk
+  bool has_reductions; // the kernel has atomics that are put off
   std::vector<std::unique_ptr<Worker>> workers;
   std::atomic<uint64_t> next_chunk{0};
   std::atomic<bool> stop{false};
@@ -131,6 +144,10 @@ void Shared::finish(uint64_t chunk,
                     const InsnCounts& chunk_counts,
                     bool has_long_block) {
   const std::lock_guard<std::mutex> lock(mutex);
+  if (has_long_block && has_reductions) { // their order is not that of the blocks
+    stop.store(true);
+    return;
+  }
   finished.emplace(chunk, Finished{&slot, chunk_counts});
   if (has_long_block) {
     is_strict.store(true);
@@ -144,6 +161,7 @@ void Shared::finish(uint64_t chunk,
     }
     counts.add(next->second.counts);
     ++committed;
+    next->second.slot->reductions().apply();
     next->second.slot->is_live.store(false);
   }
 }
@@ -193,8 +211,10 @@ public:
     return note(allocation, offset, bytes, false);
   }
   bool may_write(const Allocation& allocation, uint64_t offset, uint64_t bytes) override {
-    return note(allocation, offset, bytes, true) && slot_->undo_bytes() <= kUndoLimitBytes;
+    return note(allocation, offset, bytes, true) && slot_->kept_bytes() <= kKeptLimitBytes;
   }
+  bool may_reduce(const Allocation& allocation, uint64_t offset, uint64_t bytes) override;
+  Reductions& reductions() override { return slot_->reductions(); }
 
   std::deque<Slot>& slots() { return slots_; }
 
@@ -269,6 +289,7 @@ private:
     if (last_base_ != allocation.base) {
       last_base_ = allocation.base;
       last_notes_ = slot_->notes_of(allocation);
+      last_reduced_ = slot_->reduced_of(allocation);
     }
     const uint64_t first = offset / kGranuleBytes;
     const uint64_t last = (offset + bytes - 1) / kGranuleBytes;
@@ -276,6 +297,10 @@ private:
       const uint64_t index = at / kWordGranules;
       const uint64_t end = std::min(last + 1, (index + 1) * kWordGranules);
       const uint64_t granules = ((uint64_t{1} << (end - at)) - 1) << (at % kWordGranules);
+      if (shared_.has_reductions &&
+          (last_reduced_[index].load(std::memory_order_relaxed) & granules) != 0) {
+        return false; // what was put off should have come before
+      }
       Word& word = last_notes_[index];
       const uint64_t old = word.load(std::memory_order_relaxed); // nobody else writes it
       const uint64_t noted = writes ? old >> 32 : (old | old >> 32);
@@ -287,7 +312,7 @@ private:
         slot_->touch(word);
       }
       word.fetch_or(writes ? fresh << 32 : fresh);
-      if (is_contested(allocation, index, fresh, writes)) {
+      if (is_contested(allocation, index, fresh, writes ? Use::kWrite : Use::kRead)) {
         return false;
       }
       if (writes) {
@@ -297,7 +322,9 @@ private:
     return true;
   }
 
-  bool is_contested(const Allocation& allocation, uint64_t index, uint64_t granules, bool writes);
+  /// Whether a chunk in flight on another thread has used one of the granules in a way that an
+  /// access of this kind must not meet.
+  bool is_contested(const Allocation& allocation, uint64_t index, uint64_t granules, Use use);
 
   void save(const Allocation& allocation, uint64_t origin, uint64_t granules) {
     while (granules != 0) { // runs of set bits
@@ -317,12 +344,36 @@ private:
   std::unique_ptr<Gang> gang_; // null: blocks run one by one
   uint64_t last_base_ = 0;
   Word* last_notes_ = nullptr;
+  Word* last_reduced_ = nullptr;
 };
+
+bool Worker::may_reduce(const Allocation& allocation, uint64_t offset, uint64_t bytes) {
+  // An aligned element lies in one granule; elements of a whole span may be many.
+  const uint64_t last = (offset + bytes - 1) / kGranuleBytes;
+  Word* const reduced = slot_->reduced_of(allocation);
+  for (uint64_t at = offset / kGranuleBytes; at <= last; ++at) {
+    const uint64_t index = at / kWordGranules;
+    const uint64_t granule = uint64_t{1} << (at % kWordGranules);
+    Word& word = reduced[index];
+    const uint64_t old = word.load(std::memory_order_relaxed);
+    if ((old & granule) != 0) {
+      continue;
+    }
+    if (old == 0) {
+      slot_->touch(word);
+    }
+    word.fetch_or(granule);
+    if (is_contested(allocation, index, granule, Use::kReduce)) {
+      return false;
+    }
+  }
+  return slot_->kept_bytes() <= kKeptLimitBytes;
+}
 
 bool Worker::is_contested(const Allocation& allocation,
                           uint64_t index,
                           uint64_t granules,
-                          bool writes) {
+                          Use use) {
   for (const std::unique_ptr<Worker>& other : shared_.workers) {
     if (other.get() == this) {
       continue;
@@ -332,7 +383,10 @@ bool Worker::is_contested(const Allocation& allocation,
         continue;
       }
       const uint64_t word = slot.notes_of(allocation)[index].load();
-      const uint64_t barring = writes ? (word | word >> 32) : word >> 32;
+      uint64_t barring = use == Use::kRead ? word >> 32 : (word | word >> 32);
+      if (shared_.has_reductions && use != Use::kReduce) {
+        barring |= slot.reduced_of(allocation)[index].load();
+      }
       if ((barring & granules) != 0 && slot.is_live.load()) { // not committed meanwhile
         return true;
       }
@@ -341,12 +395,15 @@ bool Worker::is_contested(const Allocation& allocation,
   return false;
 }
 
-/// Atomics on hbm exist to meet other blocks.
-bool has_hbm_atomics(const Program& program) {
-  const std::vector<ProgramInsn>& insns = program.insns();
-  return std::any_of(insns.begin(), insns.end(), [](const ProgramInsn& decoded) {
-    return decoded.insn.desc->has(isa::kAtomic) && decoded.writes_hbm;
-  });
+bool is_hbm_atomic(const ProgramInsn& decoded) {
+  return decoded.insn.desc->has(isa::kAtomic) && decoded.writes_hbm;
+}
+
+/// What an atomic returns depends on the blocks before; one without a result can be put off.
+bool must_be_in_order(const ProgramInsn& decoded) {
+  const isa::Insn& insn = decoded.insn;
+  return is_hbm_atomic(decoded) &&
+         (insn.operand(0).kind != isa::OperandKind::kDiscard || insn.has_operand(3));
 }
 
 } // namespace
@@ -357,16 +414,18 @@ bool run_parallel(Launch& launch, const RunOptions& options) {
   const auto threads = static_cast<unsigned>(std::min<uint64_t>(
       {wanted, launch.block_count() / (kMinBlocks / 2), uint64_t{UINT16_MAX / 2 - 1}}));
   const Program& program = launch.program();
+  const std::vector<ProgramInsn>& insns = program.insns();
   if (threads < 2 || !launch.observers().empty() || launch.machine().hbm.history() != nullptr ||
       launch.blocks_started() != 0 || launch.image().data_caches != nullptr ||
       options.copies == CopyPolicy::kByDriver || (program.flags() & isa::kPrints) != 0 ||
-      has_hbm_atomics(program)) {
+      std::any_of(insns.begin(), insns.end(), must_be_in_order)) {
     return false;
   }
   Shared shared{.launch = launch,
                 .options = options,
                 .run_blocks = std::clamp<uint64_t>(
-                    launch.block_count() / (uint64_t{threads} * 32), 1, kMaxRun)};
+                    launch.block_count() / (uint64_t{threads} * 32), 1, kMaxRun),
+                .has_reductions = std::any_of(insns.begin(), insns.end(), is_hbm_atomic)};
   for (unsigned i = 0; i < threads; ++i) {
     shared.workers.push_back(std::make_unique<Worker>(shared, i));
   }

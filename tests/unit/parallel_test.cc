@@ -91,6 +91,105 @@ TEST_CASE("atomics with results") {
                 {200});
 }
 
+constexpr const char* kReduces = R"(
+    mov.u32 r0, %gid.x
+    mov.u32 r1, %tid.x
+    load.u32 r2, hbm[a + r0*4]
+    atom.add.u32 _, hbm[o + r1*4], r2
+    cvt.f32.u32 r3, r2
+    mul.f32 r3, r3, 0.37
+    and.b32 r4, r1, 3
+    atom.add.f32 _, hbm[o + r4*4 + 1024], r3
+    atom.max.u32 _, hbm[o + 2048], r2
+    cvt.u64.u32 d0, r2
+    atom.xor.u64 _, hbm[o + 4096], d0
+    exit
+)";
+
+TEST_CASE("atomics whose result nobody reads") {
+  check_threads(kReduces, {300}); // sums of floats show the order
+  SimFixture sim(std::string(".pto 1\n.kernel k(ptr a, ptr o)\n") + kReduces + ".end\n");
+  sim.words(std::vector<uint32_t>(300 * 128, 2));
+  const uint64_t o = sim.words(std::vector<uint32_t>(300 * 128));
+  const RunResult result = sim.run({300}, {128}, {.host_threads = 2});
+  CHECK(result.is_parallel);
+  CHECK(sim.read(o)[0] == 600);
+}
+
+TEST_CASE("atomics whose result nobody reads, and other accesses of the same place") {
+  const std::string meets = R"(
+    mov.u32 r0, %ctaid.x
+    mov.u32 r1, %tid.x
+    mov.u32 r3, %gid.x
+    cmp.eq.u32 p0, r0, )";
+  const std::string reads = R"(
+@p0 load.u32 r2, hbm[o + r1*4]
+    atom.add.u32 _, hbm[o + r1*4], r0
+    mad.u32 r2, r2, 3, r0
+    store.u32 hbm[a + r3*4], r2
+    exit
+)";
+  const std::string reads_own = R"(
+    atom.add.u32 _, hbm[o + r3*4], r0
+@p0 load.u32 r2, hbm[o + r3*4]
+    store.u32 hbm[a + r3*4], r2
+    exit
+)";
+  const std::string reads_then_reduces = R"(
+@p0 load.u32 r2, hbm[o + r3*4]
+    atom.add.u32 _, hbm[o + r3*4], r0
+@p0 load.u32 r2, hbm[o + r3*4]
+    store.u32 hbm[a + r3*4], r2
+    exit
+)";
+  const std::string writes = R"(
+@p0 store.u32 hbm[o + r1*4], 77
+    atom.add.u32 _, hbm[o + r1*4], r3
+    exit
+)";
+  const std::string overwrites = R"(
+    atom.add.u32 _, hbm[o + r1*4], r3
+@p0 store.u32 hbm[o + r1*4], 77
+    exit
+)";
+  for (const char* block : {"0", "5", "150", "299", "1000"}) {
+    for (const std::string& body : {reads, reads_own, reads_then_reduces, writes, overwrites}) {
+      CAPTURE(block);
+      CAPTURE(body);
+      check_threads(meets + block + body, {300});
+    }
+  }
+}
+
+TEST_CASE("atomics put off end with a fault in their order") {
+  check_threads(R"(
+    mov.u32 r0, %ctaid.x
+    mov.u32 r1, %tid.x
+    atom.add.u32 _, hbm[o + r1*4], r0
+    cmp.ge.u32 p0, r0, 217
+@p0 trap 9
+    atom.add.u32 _, hbm[o + r1*4], 1000
+    exit
+)",
+                {300});
+}
+
+TEST_CASE("atomics put off by blocks that take turns") {
+  check_threads(R"(
+    mov.u32 r0, %ctaid.x
+    mov.u32 r4, 40000
+    cvt.f32.u32 r2, r0
+    fma.f32 r2, r2, 0.1, 0.3
+again:
+    sub.u32 r4, r4, 1
+    cmp.ne.u32 p0, r4, 0
+@p0 bra again
+    atom.add.f32 _, hbm[o], r2
+    exit
+)",
+                {20});
+}
+
 TEST_CASE("copies") {
   check_threads(R"(
 .tile t, u32[1][128]
@@ -120,6 +219,10 @@ TEST_CASE("the first fault in block order is the one reported") {
     exit
 )",
                 {200});
+}
+
+TEST_CASE("the insn limit, atomics put off") {
+  check_threads(kReduces, {300}, {.max_insns = 7001});
 }
 
 TEST_CASE("the insn limit") {
