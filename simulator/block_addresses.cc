@@ -115,7 +115,7 @@ uint8_t* BlockContext::range_host(Space space, uint64_t address, uint64_t bytes)
 bool BlockContext::pass_hooks(uint64_t address, uint64_t bytes, bool reads, bool writes) {
   const Allocation& allocation = *last_allocation_;
   const uint64_t offset = address - allocation.base;
-  if (gate_ != nullptr) {
+  if (gate_ != nullptr && (writes || gate_->is_watched(allocation))) {
     const bool may = reads && writes ? gate_->may_reduce(allocation, offset, bytes)
                      : reads         ? gate_->may_read(allocation, offset, bytes)
                                      : gate_->may_write(allocation, offset, bytes);
@@ -341,7 +341,9 @@ bool BlockContext::plan_gather(
     }
     lanes.is_scattered = true;
   }
-  if (has_hooks(space, writes)) {
+  const bool is_told = has_hooks(space, writes) &&
+                       (writes || lanes.is_scattered || gate_->is_watched(*last_allocation_));
+  if (is_told) {
     bool passed = true;
     for_each_lane(active_, count_, [&](unsigned i) {
       if (passed && lanes.is_scattered) {

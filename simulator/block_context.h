@@ -29,12 +29,23 @@ class Reductions;
 /// the block at once, without the access.
 class AccessGate {
 public:
+  /// `may_write_to`: of each of the hbm's live allocations, whether the kernel may write to it. A
+  /// write to another one must be refused, so reads of those need no call.
+  AccessGate(const Hbm& hbm, const std::vector<bool>& may_write_to)
+      : first_(hbm.live().data()), is_watched_(may_write_to) {}
   virtual ~AccessGate() = default;
+  bool is_watched(const Allocation& allocation) const {
+    return is_watched_[static_cast<size_t>(&allocation - first_)];
+  }
   virtual bool may_read(const Allocation& allocation, uint64_t offset, uint64_t bytes) = 0;
   virtual bool may_write(const Allocation& allocation, uint64_t offset, uint64_t bytes) = 0;
   /// An atomic whose result nobody reads. It goes to reductions(), not to memory.
   virtual bool may_reduce(const Allocation& allocation, uint64_t offset, uint64_t bytes) = 0;
   virtual Reductions& reductions() = 0;
+
+private:
+  const Allocation* first_;
+  const std::vector<bool>& is_watched_;
 };
 
 class BlockContext final : public isa::ExecContext {

@@ -28,6 +28,7 @@
 #include <memory>
 #include <mutex>
 #include <new>
+#include <span>
 #include <thread>
 
 namespace pto::sim {
@@ -117,8 +118,9 @@ class Worker;
 struct Shared {
   Launch& launch;
   const RunOptions& options;
-  uint64_t run_blocks; // of a chunk
-  bool has_reductions; // the kernel has atomics that are put off
+  uint64_t run_blocks;            // of a chunk
+  std::vector<bool> may_write_to; // of the live allocations
+  bool has_reductions;            // the kernel has atomics that are put off
   std::vector<std::unique_ptr<Worker>> workers;
   std::atomic<uint64_t> next_chunk{0};
   std::atomic<bool> stop{false};
@@ -175,7 +177,9 @@ Progress Shared::progress() {
 
 class Worker final : public AccessGate {
 public:
-  Worker(Shared& shared, unsigned number) : shared_(shared), number_(number) {
+  Worker(Shared& shared, unsigned number)
+      : AccessGate(shared.launch.machine().hbm, shared.may_write_to), shared_(shared),
+        number_(number) {
     for (unsigned i = 0; i < kSlots; ++i) {
       slots_.emplace_back(shared.launch.machine().hbm);
     }
@@ -211,7 +215,8 @@ public:
     return note(allocation, offset, bytes, false);
   }
   bool may_write(const Allocation& allocation, uint64_t offset, uint64_t bytes) override {
-    return note(allocation, offset, bytes, true) && slot_->kept_bytes() <= kKeptLimitBytes;
+    return is_watched(allocation) && note(allocation, offset, bytes, true) &&
+           slot_->kept_bytes() <= kKeptLimitBytes;
   }
   bool may_reduce(const Allocation& allocation, uint64_t offset, uint64_t bytes) override;
   Reductions& reductions() override { return slot_->reductions(); }
@@ -348,7 +353,9 @@ private:
 };
 
 bool Worker::may_reduce(const Allocation& allocation, uint64_t offset, uint64_t bytes) {
-  // An aligned element lies in one granule; elements of a whole span may be many.
+  if (!is_watched(allocation)) {
+    return false;
+  }
   const uint64_t last = (offset + bytes - 1) / kGranuleBytes;
   Word* const reduced = slot_->reduced_of(allocation);
   for (uint64_t at = offset / kGranuleBytes; at <= last; ++at) {
@@ -396,7 +403,7 @@ bool Worker::is_contested(const Allocation& allocation,
 }
 
 bool is_hbm_atomic(const ProgramInsn& decoded) {
-  return decoded.insn.desc->has(isa::kAtomic) && decoded.writes_hbm;
+  return decoded.is_reached && decoded.insn.desc->has(isa::kAtomic) && decoded.writes_hbm;
 }
 
 /// What an atomic returns depends on the blocks before; one without a result can be put off.
@@ -404,6 +411,32 @@ bool must_be_in_order(const ProgramInsn& decoded) {
   const isa::Insn& insn = decoded.insn;
   return is_hbm_atomic(decoded) &&
          (insn.operand(0).kind != isa::OperandKind::kDiscard || insn.has_operand(3));
+}
+
+/// Which live allocations the kernel writes to, if every access stays in the allocation of the
+/// parameter that it names (of others it is refused); all where one names a register.
+std::vector<bool> written_allocations(const Launch& launch) {
+  const std::span<const Allocation> live = launch.machine().hbm.live();
+  std::vector<bool> written(live.size(), false);
+  for (const ProgramInsn& decoded : launch.program().insns()) {
+    if (!decoded.is_reached || !decoded.writes_hbm) {
+      continue;
+    }
+    for (unsigned i = 0; i < decoded.insn.operand_count; ++i) {
+      const isa::Operand& operand = decoded.insn.operand(i);
+      if (operand.kind != isa::OperandKind::kMem || operand.mem().space != isa::Space::kHbm) {
+        continue;
+      }
+      const Allocation* allocation = operand.mem().base == isa::BaseKind::kParam
+                                         ? launch.image().param_allocation[operand.mem().base_index]
+                                         : nullptr;
+      if (allocation == nullptr) {
+        return std::vector<bool>(live.size(), true);
+      }
+      written[static_cast<size_t>(allocation - live.data())] = true;
+    }
+  }
+  return written;
 }
 
 } // namespace
@@ -425,6 +458,7 @@ bool run_parallel(Launch& launch, const RunOptions& options) {
                 .options = options,
                 .run_blocks = std::clamp<uint64_t>(
                     launch.block_count() / (uint64_t{threads} * 32), 1, kMaxRun),
+                .may_write_to = written_allocations(launch),
                 .has_reductions = std::any_of(insns.begin(), insns.end(), is_hbm_atomic)};
   for (unsigned i = 0; i < threads; ++i) {
     shared.workers.push_back(std::make_unique<Worker>(shared, i));

@@ -253,7 +253,8 @@ void Program::survey() {
     const isa::Function& function = object_->functions[work.back()];
     work.pop_back();
     for (uint32_t pc = function.first_pc; pc < function.first_pc + function.insn_count; ++pc) {
-      const ProgramInsn& decoded = insns_[pc];
+      ProgramInsn& decoded = insns_[pc];
+      decoded.is_reached = true;
       flags_ |= decoded.insn.desc->flags;
       reads_clock_ = reads_clock_ || names_clock(decoded.insn);
       for (const ResourceSet* set : {&decoded.reads, &decoded.writes}) {

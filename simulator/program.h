@@ -56,6 +56,7 @@ struct ProgramInsn {
   isa::Insn insn;
   isa::ExecFn exec = nullptr;
   uint32_t join_pc = isa::kNoReconvergence; // where lanes rejoin that this insn splits
+  bool is_reached = false;                  // in the kernel or a function that it may call
   bool is_guarded = false;
   bool is_block_scoped = false;
   bool writes_hbm = false; // STORE, ATOM or copy to hbm

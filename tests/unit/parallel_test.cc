@@ -161,6 +161,27 @@ TEST_CASE("atomics whose result nobody reads, and other accesses of the same pla
   }
 }
 
+TEST_CASE("a write to one allocation through the parameter of another") {
+  for (const char* how : {"store.u32 hbm[a + r4*1], r2", "atom.add.u32 _, hbm[a + r4*1], r2"}) {
+    CAPTURE(how);
+    check_threads(std::string(R"(
+    mov.u64 d0, o
+    mov.u64 d1, a
+    sub.u64 d0, d0, d1
+    cvt.u32.u64 r5, d0
+    mov.u32 r0, %gid.x
+    mov.u32 r1, %gsize.x
+    sub.u32 r1, r1, r0
+    load.u32 r2, hbm[o + r1*4 - 4]      // what another block writes
+    mad.u32 r2, r2, 3, r0
+    mad.u32 r4, r0, 4, r5
+    )") + how + R"(
+    exit
+)",
+                  {300});
+  }
+}
+
 TEST_CASE("atomics put off end with a fault in their order") {
   check_threads(R"(
     mov.u32 r0, %ctaid.x
