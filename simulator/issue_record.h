@@ -7,16 +7,17 @@
 #include "isa/insn.h"
 
 #include <array>
-#include <bit>
 #include <cstdint>
 
 namespace pto::sim {
 
 struct ProgramInsn;
 
-/// Set bits. Nearly all masks are full, and counting bits is a call on hosts of the baseline.
+/// Set bits, in pairs, fours and bytes: std::popcount is a call on hosts of the baseline.
 inline uint32_t lane_count(uint32_t mask) {
-  return mask == ~0u ? isa::kWarpLanes : static_cast<uint32_t>(std::popcount(mask));
+  const uint32_t pairs = mask - ((mask >> 1) & 0x5555'5555);
+  const uint32_t fours = (pairs & 0x3333'3333) + ((pairs >> 2) & 0x3333'3333);
+  return (((fours + (fours >> 4)) & 0x0F0F'0F0F) * 0x0101'0101) >> 24;
 }
 
 /// A copy that an ASYNC_LOAD or ASYNC_STORE started.
