@@ -10,24 +10,21 @@
 // would in order, so its notes no longer count and its old bytes are forgotten: undo and claims
 // cover the chunks in flight alone. Atomics on hbm whose result nobody reads are put off until
 // their chunk commits, so that blocks may meet in them; what is put off must not be read or written
-// otherwise until then. A chunk with a block so long that it would take turns with
-// others on one thread (kQuantumInsns) does not commit, nor do those after it; where atomics are
-// put off, it ends the parallel run.
+// otherwise until then. A chunk with a block so long that it would take turns with others on one
+// thread (kQuantumInsns) does not commit, nor do those after it; where atomics are put off, it ends
+// the parallel run. An interrupt keeps what is done all the same.
 #include "simulator/parallel.h"
 
 #include "simulator/block.h"
 #include "simulator/block_context.h"
+#include "simulator/chunk_slot.h"
 #include "simulator/gang.h"
-#include "simulator/old_bytes.h"
-#include "simulator/reductions.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
-#include <new>
 #include <span>
 #include <thread>
 
@@ -35,8 +32,6 @@ namespace pto::sim {
 
 namespace {
 
-constexpr uint64_t kGranuleBytes = 64;
-constexpr uint64_t kWordGranules = 32; // of a word of a table: bits 0..31 read, 32..63 written
 /// Warp insns after which a block counts as one that may wait for others.
 constexpr uint64_t kBlockLimit = uint64_t{1} << 26;
 constexpr uint64_t kSliceInsns = uint64_t{1} << 16;     // between two looks at the stop flag
@@ -45,72 +40,7 @@ constexpr uint64_t kMinBlocks = 16;                     // fewer are not worth t
 constexpr uint64_t kMaxRun = 64; // consecutive blocks that a worker takes at a time
 constexpr unsigned kSlots = 4;   // chunks of a worker in flight
 
-using Word = std::atomic<uint64_t>;
-
 enum class Use : uint8_t { kRead, kWrite, kReduce };
-
-/// Notes on every granule of the live allocations. Pages of it that nobody touches cost nothing.
-class NoteTable {
-public:
-  explicit NoteTable(const Hbm& hbm) : first_(hbm.live().data()) {
-    for (const Allocation& allocation : hbm.live()) {
-      constexpr uint64_t kBytes = kGranuleBytes * kWordGranules;
-      const uint64_t words = allocation.size_bytes / kBytes + 1;
-      void* memory = std::calloc(words, sizeof(Word)); // zeroed bytes are zeroed atomics
-      if (memory == nullptr) {
-        throw std::bad_alloc();
-      }
-      words_.emplace_back(static_cast<Word*>(memory));
-    }
-  }
-  /// `allocation` is an element of the hbm's live().
-  Word* of(const Allocation& allocation) const {
-    return words_[static_cast<size_t>(&allocation - first_)].get();
-  }
-
-private:
-  struct Free {
-    void operator()(Word* words) const { std::free(words); }
-  };
-  const Allocation* first_;
-  std::vector<std::unique_ptr<Word, Free>> words_; // in the order of live()
-};
-
-/// One chunk in flight: its notes and the old bytes of what it writes.
-class Slot {
-public:
-  explicit Slot(const Hbm& hbm) : notes_(hbm), reduced_(hbm) {}
-
-  void begin(uint64_t chunk) {
-    for (Word* word : touched_) {
-      word->store(0, std::memory_order_release);
-    }
-    touched_.clear();
-    old_bytes_.clear();
-    reductions_.clear();
-    chunk_ = chunk;
-    is_live.store(true);
-  }
-  uint64_t chunk() const { return chunk_; }
-  uint64_t kept_bytes() const { return old_bytes_.size_bytes() + reductions_.size_bytes(); }
-  Word* notes_of(const Allocation& allocation) const { return notes_.of(allocation); }
-  /// Granules with atomics that are put off, in bits 0..31.
-  Word* reduced_of(const Allocation& allocation) const { return reduced_.of(allocation); }
-  Reductions& reductions() { return reductions_; }
-  void touch(Word& word) { touched_.push_back(&word); }
-  void save(uint8_t* host, uint64_t size) { old_bytes_.save(host, size); }
-  void undo() const { old_bytes_.undo(); }
-
-  std::atomic<bool> is_live{false}; // its notes count
-
-private:
-  NoteTable notes_;
-  NoteTable reduced_;
-  uint64_t chunk_ = 0; // the first one since begin()
-  std::vector<Word*> touched_;
-  OldBytes old_bytes_;
-  Reductions reductions_;
-};
 
 class Worker;
 
@@ -128,7 +58,7 @@ struct Shared {
 
   // Commits, under the mutex.
   struct Finished {
-    Slot* slot = nullptr;
+    ChunkSlot* slot = nullptr;
     InsnCounts counts;
   };
   std::mutex mutex;
@@ -137,12 +67,16 @@ struct Shared {
   InsnCounts counts;                     // of committed chunks
 
   uint64_t chunk_count() const { return (launch.block_count() + run_blocks - 1) / run_blocks; }
-  void finish(uint64_t chunk, Slot& slot, const InsnCounts& chunk_counts, bool has_long_block);
+  void finish(uint64_t chunk, ChunkSlot& slot, const InsnCounts& chunk_counts, bool has_long_block);
+  /// Commits the chunks that would have been next, after the workers' end: whoever stops a run at
+  /// some moment wants what is done by then.
+  void keep_finished();
+  void undo_rest();
   Progress progress();
 };
 
 void Shared::finish(uint64_t chunk,
-                    Slot& slot,
+                    ChunkSlot& slot,
                     const InsnCounts& chunk_counts,
                     bool has_long_block) {
   const std::lock_guard<std::mutex> lock(mutex);
@@ -170,7 +104,8 @@ void Shared::finish(uint64_t chunk,
 
 Progress Shared::progress() {
   const std::lock_guard<std::mutex> lock(mutex);
-  return {.blocks_done = std::min(committed * run_blocks, launch.block_count()),
+  const uint64_t chunks = committed + finished.size();
+  return {.blocks_done = std::min(chunks * run_blocks, launch.block_count()),
           .block_count = launch.block_count(),
           .counts = counts};
 }
@@ -200,6 +135,8 @@ public:
       if (!slot_->is_live.load()) {
         slot_->begin(chunk);
         last_base_ = 0;
+      } else {
+        slot_->go_on(chunk);
       }
       if (!run_chunk(block, chunk)) {
         shared_.stop.store(true);
@@ -221,7 +158,7 @@ public:
   bool may_reduce(const Allocation& allocation, uint64_t offset, uint64_t bytes) override;
   Reductions& reductions() override { return slot_->reductions(); }
 
-  std::deque<Slot>& slots() { return slots_; }
+  std::deque<ChunkSlot>& slots() { return slots_; }
 
 private:
   bool must_stop() const {
@@ -233,7 +170,7 @@ private:
   /// A slot that no chunk needs; where nothing commits any more, the last one goes on.
   bool take_slot() {
     while (!must_stop()) {
-      for (Slot& slot : slots_) {
+      for (ChunkSlot& slot : slots_) {
         if (!slot.is_live.load()) {
           slot_ = &slot;
           return true;
@@ -344,13 +281,47 @@ private:
 
   Shared& shared_;
   unsigned number_;
-  std::deque<Slot> slots_; // never moved
-  Slot* slot_ = nullptr;
+  std::deque<ChunkSlot> slots_; // never moved
+  ChunkSlot* slot_ = nullptr;
   std::unique_ptr<Gang> gang_; // null: blocks run one by one
   uint64_t last_base_ = 0;
   Word* last_notes_ = nullptr;
   Word* last_reduced_ = nullptr;
 };
+
+void Shared::keep_finished() {
+  for (auto next = finished.begin();
+       next != finished.end() && next->first == committed &&
+       counts.warp_insns + next->second.counts.warp_insns < options.max_insns;
+       next = finished.erase(next)) {
+    counts.add(next->second.counts);
+    ++committed;
+  }
+}
+
+void Shared::undo_rest() {
+  struct Undo {
+    ChunkSlot* slot = nullptr;
+    size_t part = 0;
+    uint64_t chunk = 0;
+  };
+  std::vector<Undo> rest;
+  for (const std::unique_ptr<Worker>& worker : workers) {
+    for (ChunkSlot& slot : worker->slots()) {
+      for (size_t part = 0; slot.is_live.load() && part < slot.parts().size(); ++part) {
+        if (slot.parts()[part].chunk >= committed) {
+          rest.push_back({&slot, part, slot.parts()[part].chunk});
+        }
+      }
+    }
+  }
+  // Chunks of one worker may have written the same bytes, one after the other.
+  std::sort(
+      rest.begin(), rest.end(), [](const Undo& a, const Undo& b) { return a.chunk > b.chunk; });
+  for (const Undo& undo : rest) {
+    undo.slot->undo(undo.part);
+  }
+}
 
 bool Worker::may_reduce(const Allocation& allocation, uint64_t offset, uint64_t bytes) {
   if (!is_watched(allocation)) {
@@ -385,7 +356,7 @@ bool Worker::is_contested(const Allocation& allocation,
     if (other.get() == this) {
       continue;
     }
-    for (Slot& slot : other->slots_) {
+    for (ChunkSlot& slot : other->slots_) {
       if (!slot.is_live.load()) {
         continue;
       }
@@ -482,21 +453,10 @@ bool run_parallel(Launch& launch, const RunOptions& options) {
     launch.credit_blocks(launch.block_count(), counts);
     return true;
   }
-  std::vector<const Slot*> live;
-  for (const std::unique_ptr<Worker>& worker : shared.workers) {
-    for (const Slot& slot : worker->slots()) {
-      if (slot.is_live.load()) {
-        live.push_back(&slot);
-      }
-    }
+  if (options.interrupt != nullptr && options.interrupt->load()) {
+    shared.keep_finished();
   }
-  // Chunks of one worker may have written the same bytes, one after the other.
-  std::sort(live.begin(), live.end(), [](const Slot* a, const Slot* b) {
-    return a->chunk() > b->chunk();
-  });
-  for (const Slot* slot : live) {
-    slot->undo();
-  }
+  shared.undo_rest();
   launch.credit_blocks(std::min(shared.committed * shared.run_blocks, launch.block_count()),
                        shared.counts);
   return false;

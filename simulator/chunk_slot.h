@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a parallel run (parallel.cc) keeps of a chunk of blocks in flight: the granules that it has
+// accessed, the old bytes of what it wrote, and atomics that are put off. Private to the simulator.
+#pragma once
+
+#include "simulator/memory.h"
+#include "simulator/old_bytes.h"
+#include "simulator/reductions.h"
+
+#include <atomic>
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <new>
+#include <vector>
+
+namespace pto::sim {
+
+inline constexpr uint64_t kGranuleBytes = 64;
+inline constexpr uint64_t kWordGranules = 32; // of a word: bits 0..31 read, 32..63 written
+
+using Word = std::atomic<uint64_t>;
+
+/// Words for every granule of the live allocations. Pages of it that nobody touches cost nothing.
+class NoteTable {
+public:
+  explicit NoteTable(const Hbm& hbm) : first_(hbm.live().data()) {
+    for (const Allocation& allocation : hbm.live()) {
+      constexpr uint64_t kBytes = kGranuleBytes * kWordGranules;
+      const uint64_t words = allocation.size_bytes / kBytes + 1;
+      void* memory = std::calloc(words, sizeof(Word)); // zeroed bytes are zeroed atomics
+      if (memory == nullptr) {
+        throw std::bad_alloc();
+      }
+      words_.emplace_back(static_cast<Word*>(memory));
+    }
+  }
+  /// `allocation` is an element of the hbm's live().
+  Word* of(const Allocation& allocation) const {
+    return words_[static_cast<size_t>(&allocation - first_)].get();
+  }
+
+private:
+  struct Free {
+    void operator()(Word* words) const { std::free(words); }
+  };
+  const Allocation* first_;
+  std::vector<std::unique_ptr<Word, Free>> words_; // in the order of live()
+};
+
+/// A chunk in flight, or several of one worker where nothing commits: their notes and the old bytes
+/// of what they write.
+class ChunkSlot {
+public:
+  explicit ChunkSlot(const Hbm& hbm) : notes_(hbm), reduced_(hbm) {}
+
+  void begin(uint64_t chunk) {
+    for (Word* word : touched_) {
+      word->store(0, std::memory_order_release);
+    }
+    touched_.clear();
+    old_bytes_.clear();
+    reductions_.clear();
+    parts_.clear();
+    go_on(chunk);
+    is_live.store(true);
+  }
+  /// With a further chunk.
+  void go_on(uint64_t chunk) { parts_.push_back({chunk, old_bytes_.mark()}); }
+  uint64_t kept_bytes() const { return old_bytes_.size_bytes() + reductions_.size_bytes(); }
+  Word* notes_of(const Allocation& allocation) const { return notes_.of(allocation); }
+  /// Granules with atomics that are put off, in bits 0..31.
+  Word* reduced_of(const Allocation& allocation) const { return reduced_.of(allocation); }
+  Reductions& reductions() { return reductions_; }
+  void touch(Word& word) { touched_.push_back(&word); }
+  void save(uint8_t* host, uint64_t size) { old_bytes_.save(host, size); }
+  struct Part {
+    uint64_t chunk = 0;
+    size_t mark = 0; // in old_bytes_
+  };
+  const std::vector<Part>& parts() const { return parts_; }
+  void undo(size_t part) {
+    const size_t end = part + 1 < parts_.size() ? parts_[part + 1].mark : old_bytes_.mark();
+    old_bytes_.undo(parts_[part].mark, end);
+  }
+
+  std::atomic<bool> is_live{false}; // its notes count
+
+private:
+  NoteTable notes_;
+  NoteTable reduced_;
+  std::vector<Part> parts_;
+  std::vector<Word*> touched_;
+  OldBytes old_bytes_;
+  Reductions reductions_;
+};
+
+} // namespace pto::sim
