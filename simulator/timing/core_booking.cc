@@ -208,7 +208,9 @@ void CoreModel::book_control(TimedWarp& warp,
   }
 }
 
-void CoreModel::describe(const TimedWarp& warp,
+void CoreModel::describe(const TimedBlock& block,
+                         uint32_t warp,
+                         uint32_t pc,
                          uint32_t active_mask,
                          uint32_t exec_mask,
                          const InsnTiming& timing,
@@ -217,17 +219,16 @@ void CoreModel::describe(const TimedWarp& warp,
   const uint32_t lanes = exec_mask != 0 ? exec_mask : active_mask;
   entry.issue_cycle = cycle;
   entry.start_cycle = cycle;
-  entry.block = warp.block->span.block;
+  entry.block = block.span.block;
   entry.core = core_;
-  entry.pc = warp.pc;
-  entry.first_warp = warp.warp;
-  entry.last_warp = warp.warp;
+  entry.pc = pc;
+  entry.first_warp = warp;
+  entry.last_warp = warp;
   entry.unit = timing.unit;
   entry.active_lanes = lane_count(exec_mask);
   if (lanes != 0) {
-    entry.first_lane = warp.warp * isa::kWarpLanes + static_cast<uint32_t>(std::countr_zero(lanes));
-    entry.last_lane =
-        warp.warp * isa::kWarpLanes + 31 - static_cast<uint32_t>(std::countl_zero(lanes));
+    entry.first_lane = warp * isa::kWarpLanes + static_cast<uint32_t>(std::countr_zero(lanes));
+    entry.last_lane = warp * isa::kWarpLanes + 31 - static_cast<uint32_t>(std::countl_zero(lanes));
   }
 }
 
@@ -269,7 +270,8 @@ CoreModel::execute(TimedWarp& warp, uint64_t cycle, TimelineEntry* entry, double
   const auto now = static_cast<double>(cycle);
   const uint32_t active_lanes = lane_count(record.exec_mask);
   if (entry != nullptr) {
-    describe(warp, record.active_mask, record.exec_mask, timing, cycle, *entry);
+    describe(
+        *warp.block, warp.warp, pc, record.active_mask, record.exec_mask, timing, cycle, *entry);
   }
   count_issues(pc, 1, active_lanes, cycle);
   if (record.m != 0 && !record.passed_over) {

@@ -29,18 +29,26 @@ std::array<uint32_t, isa::kUnitCount> pipe_counts(const isa::MachineProfile::Uni
 
 } // namespace
 
-void TimedBlock::restart(uint32_t warp_count, const ProgramTiming& program) {
+void TimedBlock::restart(uint32_t warp_count) {
   std::vector<TimedWarp> kept = std::move(warps);
   *this = TimedBlock{};
   warps = std::move(kept);
   warps.resize(warp_count);
-  for (uint32_t w = 0; w < warp_count; ++w) {
-    TimedWarp& warp = warps[w];
-    static_cast<WarpProgress&>(warp) = {};
-    warp.warp = w;
-    for (const ScoreIndex index : program.written()) {
-      warp.score[index] = {};
-    }
+}
+
+void TimedBlock::start_warp(uint32_t number, const ProgramTiming& program) {
+  TimedWarp& warp = warps[number];
+  static_cast<WarpProgress&>(warp) = {};
+  warp.block = this;
+  warp.warp = number;
+  warp.cursor = span.start_cycle;
+  warp.hold_until = span.start_cycle;
+  warp.counters.block = span.block;
+  warp.counters.warp = number;
+  warp.counters.core = span.core;
+  warp.counters.start_cycle = span.start_cycle;
+  for (const ScoreIndex index : program.written()) {
+    warp.score[index] = {};
   }
 }
 
@@ -74,8 +82,9 @@ CoreModel::CoreModel(const CoreModel& other, WarpCopies& copies)
       is_round_robin_(other.is_round_robin_), shares_memory_pipe_(other.shares_memory_pipe_),
       first_scheduler_(other.first_scheduler_), next_cycle_(other.next_cycle_),
       seen_free_(other.seen_free_), seen_held_until_(other.seen_held_until_), sight_(other.sight_),
-      ticked_cycle_(other.ticked_cycle_), ticked_first_(other.ticked_first_),
-      next_scheduler_(other.next_scheduler_), counters_(other.counters_) {
+      ticked_cycle_(other.ticked_cycle_), issued_cycle_(other.issued_cycle_),
+      ticked_first_(other.ticked_first_), next_scheduler_(other.next_scheduler_),
+      counters_(other.counters_) {
   for (const std::unique_ptr<TimedBlock>& block : other.blocks_) {
     blocks_.push_back(std::make_unique<TimedBlock>(*block));
     TimedBlock& copy = *blocks_.back();
@@ -109,36 +118,31 @@ void CoreModel::start_block(std::unique_ptr<TimedBlock> owned, uint32_t scratchp
   ++counters_.blocks;
   block.live_warps = static_cast<uint32_t>(block.warps.size());
   block.end_cycle = block.span.start_cycle;
-  for (TimedWarp& warp : block.warps) {
-    warp.block = &block;
-    warp.cursor = block.span.start_cycle;
-    warp.hold_until =
-        block.span.start_cycle + whole_cycle(warp.warp * run_.machine.launch.warp_start_cycles);
-    warp.counters.block = block.span.block;
-    warp.counters.warp = warp.warp;
-    warp.counters.core = core_;
-    warp.counters.start_cycle = block.span.start_cycle;
-    warp.scheduler = (next_scheduler_ + warp.warp) % static_cast<uint32_t>(schedulers_.size());
-    schedulers_[warp.scheduler].add(warp);
-  }
   may_join_ = can_go_together(block);
   next_join_cycle_ = 0;
   join_pause_cycles_ = 1;
+  const auto schedulers = static_cast<uint32_t>(schedulers_.size());
   if (may_join_ && run_.program[run_.host.next(block.place, 0).pc].is_of_lanes) {
+    block.is_as_first = true;
+    block.start_warp(0, run_.program);
+    block.warps[0].scheduler = next_scheduler_;
     join(block);
-    prepare(block.warps[0]);
+    find_ready(block.warps[0], run_.host.next(block.place, 0));
+    next_cycle_ = std::min(next_cycle_, block.warps[0].ready);
   } else {
+    for (uint32_t w = 0; w < block.live_warps; ++w) {
+      block.start_warp(w, run_.program);
+      TimedWarp& warp = block.warps[w];
+      warp.hold_until += whole_cycle(w * run_.machine.launch.warp_start_cycles);
+      warp.scheduler = (next_scheduler_ + w) % schedulers;
+      schedulers_[warp.scheduler].add(warp);
+    }
     for (TimedWarp& warp : block.warps) {
       prepare(warp);
+      next_cycle_ = std::min(next_cycle_, schedulers_[warp.scheduler].ready[warp.slot]);
     }
   }
-  next_scheduler_ =
-      (next_scheduler_ + block.live_warps) % static_cast<uint32_t>(schedulers_.size());
-  uint64_t first = kNever;
-  for (const TimedWarp& warp : block.warps) {
-    first = std::min(first, schedulers_[warp.scheduler].ready[warp.slot]);
-  }
-  next_cycle_ = std::min(next_cycle_, first);
+  next_scheduler_ = (next_scheduler_ + static_cast<uint32_t>(block.warps.size())) % schedulers;
   maybe_end_block(block);
 }
 
@@ -293,13 +297,17 @@ void CoreModel::maybe_end_block(TimedBlock& block) {
     return;
   }
   block.span.end_cycle = block.end_cycle;
-  for (TimedWarp& warp : block.warps) {
-    warp.counters.stalls[StallReason::kEmpty] += block.end_cycle - warp.cursor;
-    warp.counters.elapsed_cycles = block.end_cycle - block.span.start_cycle;
+  const size_t started = block.is_as_first ? 1 : block.warps.size();
+  for (size_t w = 0; w < started; ++w) {
+    WarpCounters& counters = block.warps[w].counters;
+    counters.stalls[StallReason::kEmpty] += block.end_cycle - block.warps[w].cursor;
+    counters.elapsed_cycles = block.end_cycle - block.span.start_cycle;
   }
   counters_.occupied_cycles += block.end_cycle - block.span.start_cycle;
-  for (Scheduler& scheduler : schedulers_) {
-    scheduler.remove(block);
+  if (!block.is_as_first) {
+    for (Scheduler& scheduler : schedulers_) {
+      scheduler.remove(block);
+    }
   }
   const auto at = std::find_if(
       blocks_.begin(), blocks_.end(), [&](const auto& owned) { return owned.get() == &block; });
@@ -307,8 +315,20 @@ void CoreModel::maybe_end_block(TimedBlock& block) {
   blocks_.erase(at);
 }
 
-std::vector<std::unique_ptr<TimedBlock>> CoreModel::take_ended() {
-  return std::exchange(ended_, {});
+std::unique_ptr<TimedBlock> CoreModel::take_ended() {
+  std::unique_ptr<TimedBlock> block = std::move(ended_.front());
+  ended_.erase(ended_.begin());
+  return block;
+}
+
+void CoreModel::begin_issues() {
+  if (issued_cycle_ == ticked_cycle_) {
+    return;
+  }
+  issued_cycle_ = ticked_cycle_;
+  for (Scheduler& scheduler : schedulers_) {
+    scheduler.issued = 0;
+  }
 }
 
 TimedWarp* CoreModel::pick(Scheduler& scheduler, uint64_t cycle) {
@@ -332,9 +352,6 @@ bool CoreModel::tick(uint64_t cycle, bool only_one) {
   if (ticked_cycle_ != cycle) {
     ticked_cycle_ = cycle;
     ticked_first_ = first_scheduler_;
-    for (Scheduler& scheduler : schedulers_) {
-      scheduler.issued = 0;
-    }
     ++counters_.busy_cycles;
   }
   if (together_ != nullptr) {
@@ -344,6 +361,7 @@ bool CoreModel::tick(uint64_t cycle, bool only_one) {
       return true;
     }
   }
+  begin_issues();
   const size_t count = schedulers_.size();
   const size_t first = ticked_first_; // a cycle that is gone on with keeps its order
   size_t issues = 0;

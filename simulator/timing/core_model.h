@@ -61,13 +61,18 @@ struct TimedWarp : WarpProgress {
 };
 
 struct TimedBlock {
-  /// As new, with so many warps. Of scoreboards only what the program writes can be set.
-  void restart(uint32_t warp_count, const ProgramTiming& program);
+  /// As new, with so many warps; each has to be started before it is used.
+  void restart(uint32_t warp_count);
+  /// A warp as new. Of its scoreboard only what the program writes can be set.
+  void start_warp(uint32_t number, const ProgramTiming& program);
 
   uint32_t place = 0;
   uint32_t live_warps = 0;
   uint32_t blocked_warps = 0;
   uint32_t pending_atomics = 0;
+  /// Its warps have been in step from the start: the first one's state, and the number, is the
+  /// state of each. The others are not started and no scheduler knows any of them.
+  bool is_as_first = false;
   uint64_t end_cycle = 0; // all results so far
   BlockSpan span;
   std::vector<TimedWarp> warps;
@@ -117,6 +122,7 @@ public:
   /// A deep copy for snapshots, and back from one; tells where each warp's copy is.
   CoreModel(const CoreModel& other, WarpCopies& copies);
 
+  /// The block has been restarted.
   void start_block(std::unique_ptr<TimedBlock> block, uint32_t scratchpad_bytes);
   /// Issues what may issue in this cycle. False when the host wants to stop or, with `only_one`,
   /// after one insn; the cycle is then unfinished and a further call goes on with it.
@@ -126,8 +132,8 @@ public:
   /// A warp's atomic has its result.
   void finish_atomic(const RunState::PendingAtomic& atomic, double cycle);
   [[nodiscard]] bool has_ended() const { return !ended_.empty(); }
-  /// Blocks that have ended since the last call.
-  std::vector<std::unique_ptr<TimedBlock>> take_ended();
+  /// A block that has ended; there must be one.
+  std::unique_ptr<TimedBlock> take_ended();
 
   /// Between two runs of the model everything is there warp by warp.
   void stand_apart() {
@@ -172,6 +178,8 @@ private:
   [[nodiscard]] double unit_free(unsigned unit) const {
     return unit == kMemoryUnit ? memory_.pipe_free_cycle() : pipes_[unit].next_free();
   }
+  /// Makes Scheduler::issued that of the cycle at hand.
+  void begin_issues();
   TimedWarp* pick(Scheduler& scheduler, uint64_t cycle);
   void issue(TimedWarp& warp, uint64_t cycle);
   /// Accounts for the cycles since the warp's latest issue. `entry` may be null, here and below:
@@ -211,24 +219,35 @@ private:
   [[nodiscard]] bool can_go_together(const TimedBlock& block) const;
   /// From now on the first warp stands for all; their state is the same.
   void join(TimedBlock& block);
+  /// Starts the warps that the first one has stood for from the start.
+  void start_others(TimedBlock& block);
   /// After a cycle in which every warp of the only block has issued.
   void join_if_alike(uint64_t cycle);
   /// As tick, which has begun. False: nothing issued, the warps go apart.
   bool tick_together(uint64_t cycle);
-  void book_together(const GroupRecord& record,
-                     const InsnTiming& timing,
-                     uint64_t cycle,
-                     std::array<ResultTime, GroupRecord::kMaxWarps>& results);
+  /// Books an insn of each warp; scores_ says when the results are there. True if that is the same
+  /// for all, and then scores_[0] says it.
+  bool book_together(const GroupRecord& record, const InsnTiming& timing, uint64_t cycle);
+  ResultTime
+  book_access(const GroupRecord& record, uint32_t warp, const InsnTiming& timing, uint64_t cycle);
   void describe_together(const GroupRecord& record,
                          const InsnTiming& timing,
                          uint64_t cycle,
-                         const std::array<ScoreEntry, GroupRecord::kMaxWarps>& scores,
+                         bool are_equal,
                          const TimelineEntry& first);
-  /// Gives every warp what the first one stands for; scoreboards only if they go on.
-  void part(bool go_on = true);
+  /// Gives every warp what the first one stands for.
+  void part();
+  /// The same of warps that have ended, as far as anybody asks.
+  void end_together();
+  /// Adds what the first warp has counted since they fell into step.
+  void add_counts_together(WarpCounters& counters) const;
+  /// As find_next_cycle, for the insn that they all execute next.
+  void find_next_together(uint64_t from);
 
   /// What the timeline says of it, as far as its time is not needed.
-  void describe(const TimedWarp& warp,
+  void describe(const TimedBlock& block,
+                uint32_t warp,
+                uint32_t pc,
                 uint32_t active_mask,
                 uint32_t exec_mask,
                 const InsnTiming& timing,
@@ -251,8 +270,9 @@ private:
   TimedBlock* together_ = nullptr;   // whose warps are in step: its first warp stands for all
   uint64_t together_cycle_ = kNever; // of the latest issue in step
   WarpCounters together_from_;       // the first warp's when they fell into step
-  bool may_join_ = false;            // the only block is one that can go in step
-  uint64_t next_join_cycle_ = 0;     // not to look in vain too often
+  std::array<ScoreEntry, GroupRecord::kMaxWarps> scores_; // of the latest insn in step, by warp
+  bool may_join_ = false;        // the only block is one that can go in step
+  uint64_t next_join_cycle_ = 0; // not to look in vain too often
   uint64_t join_pause_cycles_ = 1;
   std::vector<Scheduler> schedulers_;
   uint32_t issue_width_ = 1; // of one scheduler
@@ -267,8 +287,9 @@ private:
   double seen_held_until_ = 0;
   uint64_t sight_ = 0; // counts its calls
   uint64_t ticked_cycle_ = kNever;
-  size_t ticked_first_ = 0;     // first_scheduler_ when that cycle began
-  uint32_t next_scheduler_ = 0; // offset for new warps
+  uint64_t issued_cycle_ = kNever; // that Scheduler::issued is of
+  size_t ticked_first_ = 0;        // first_scheduler_ when that cycle began
+  uint32_t next_scheduler_ = 0;    // offset for new warps
   CoreCounters counters_;
 };
 

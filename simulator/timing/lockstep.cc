@@ -23,6 +23,11 @@ bool is_same(const ScoreEntry& a, const ScoreEntry& b) {
          a.bandwidth_cycles == b.bandwidth_cycles && a.reason == b.reason;
 }
 
+bool is_same(const ResultTime& a, const ResultTime& b) {
+  return a.done_cycle == b.done_cycle && a.unloaded_cycle == b.unloaded_cycle &&
+         a.base_cycle == b.base_cycle && a.reason == b.reason;
+}
+
 /// The same for whoever asks at `cycle` or later.
 bool is_felt_alike(const ScoreEntry& a, const ScoreEntry& b, uint64_t cycle) {
   return (a.done_cycle <= cycle && b.done_cycle <= cycle) ||
@@ -49,7 +54,8 @@ bool is_alike(const TimedWarp& a, const TimedWarp& b, const std::vector<ScoreInd
   });
 }
 
-/// One warp's part of an access. `lanes` is filled where the addresses matter one by one.
+/// One warp's part of an access. `lanes` is filled as far as anybody looks at it: of a run in hbm
+/// the first.
 WarpAddresses
 access_of(const GroupRecord& record, uint32_t warp, std::array<uint64_t, isa::kWarpLanes>& lanes) {
   const uint32_t mask = record.exec_masks[warp];
@@ -58,7 +64,8 @@ access_of(const GroupRecord& record, uint32_t warp, std::array<uint64_t, isa::kW
   }
   const uint64_t first = record.base + warp * record.warp_step;
   const bool is_run = mask == ~0u && record.lane_step == record.access_bytes;
-  for (unsigned lane = 0; lane < isa::kWarpLanes; ++lane) {
+  const unsigned used = is_run && record.space == isa::Space::kHbm ? 1 : isa::kWarpLanes;
+  for (unsigned lane = 0; lane < used; ++lane) {
     lanes[lane] = first + lane * record.lane_step;
   }
   return {mask, lanes.data(), record.access_bytes, is_run, record.lane_step == 0};
@@ -102,24 +109,43 @@ void CoreModel::join_if_alike(uint64_t cycle) {
   }
 }
 
-void CoreModel::part(bool go_on) {
-  TimedBlock& block = *together_;
-  together_ = nullptr;
+void CoreModel::start_others(TimedBlock& block) {
+  block.is_as_first = false;
   const TimedWarp& first = block.warps[0];
-  for (size_t w = 1; w < block.warps.size(); ++w) {
-    TimedWarp& warp = block.warps[w];
-    const WarpProgress own = warp;
-    static_cast<WarpProgress&>(warp) = first;
-    warp.warp = own.warp;
-    warp.scheduler = own.scheduler;
-    warp.slot = own.slot;
-    warp.counters = own.counters;
-    warp.counters.issued_cycles += first.counters.issued_cycles - together_from_.issued_cycles;
-    for (unsigned reason = 0; reason < kStallReasonCount; ++reason) {
-      warp.counters.stalls.cycles[reason] +=
-          first.counters.stalls.cycles[reason] - together_from_.stalls.cycles[reason];
+  for (uint32_t w = 0; w < block.warps.size(); ++w) {
+    if (w != 0) {
+      block.start_warp(w, run_.program);
+      block.warps[w].scheduler = first.scheduler + w;
     }
-    if (go_on) {
+    schedulers_[block.warps[w].scheduler].add(block.warps[w]);
+  }
+}
+
+void CoreModel::add_counts_together(WarpCounters& counters) const {
+  const WarpCounters& first = together_->warps[0].counters;
+  counters.issued_cycles += first.issued_cycles - together_from_.issued_cycles;
+  for (unsigned reason = 0; reason < kStallReasonCount; ++reason) {
+    counters.stalls.cycles[reason] +=
+        first.stalls.cycles[reason] - together_from_.stalls.cycles[reason];
+  }
+}
+
+void CoreModel::part() {
+  TimedBlock& block = *together_;
+  if (block.is_as_first) {
+    start_others(block);
+  }
+  const TimedWarp& first = block.warps[0];
+  for (size_t w = 0; w < block.warps.size(); ++w) {
+    TimedWarp& warp = block.warps[w];
+    if (w != 0) {
+      const WarpProgress own = warp;
+      static_cast<WarpProgress&>(warp) = first;
+      warp.warp = own.warp;
+      warp.scheduler = own.scheduler;
+      warp.slot = own.slot;
+      warp.counters = own.counters;
+      add_counts_together(warp.counters);
       for (const ScoreIndex index : run_.program.written()) {
         warp.score[index] = first.score[index];
       }
@@ -128,53 +154,105 @@ void CoreModel::part(bool go_on) {
     schedulers_[warp.scheduler].unit[warp.slot] = static_cast<uint8_t>(warp.unit + 1);
   }
   if (together_cycle_ != kNever) { // the schedulers have issued
+    begin_issues();
     for (const TimedWarp& warp : block.warps) {
       Scheduler& scheduler = schedulers_[warp.scheduler];
       scheduler.after = 1;
       scheduler.issued = together_cycle_ == ticked_cycle_ ? 1 : scheduler.issued;
     }
   }
+  together_ = nullptr;
   run_.host.stand_apart(block.place);
 }
 
-void CoreModel::book_together(const GroupRecord& record,
-                              const InsnTiming& timing,
-                              uint64_t cycle,
-                              std::array<ResultTime, GroupRecord::kMaxWarps>& results) {
-  const auto now = static_cast<double>(cycle);
-  const PipeTime time{timing.latency_cycles, timing.interval_cycles};
-  const double done = now + time.latency;
-  const ResultTime plain{done, done, done};
-  std::array<uint64_t, isa::kWarpLanes> lanes;
-  for (uint32_t w = 0; w < record.warps; ++w) {
-    results[w] = plain;
-    if (!record.has_access || record.exec_masks[w] == 0 || record.space == isa::Space::kConst) {
-      memory_.occupy(now, time.interval);
-      continue;
-    }
-    const WarpAddresses access = access_of(record, w, lanes);
-    if (record.space == isa::Space::kL1) {
-      results[w] = (timing.flags & isa::kAtomic) != 0 ? memory_.atomic_l1(now, access, time)
-                                                      : memory_.access_l1(now, access, time);
-    } else if ((timing.flags & isa::kWritesMem) != 0) {
-      results[w] = memory_.store_hbm(now, access, record.hint, time);
-    } else {
-      results[w] = memory_.load_hbm(now, access, record.hint, time);
+void CoreModel::end_together() {
+  TimedBlock& block = *together_;
+  if (!block.is_as_first) {
+    for (size_t w = 1; w < block.warps.size(); ++w) {
+      add_counts_together(block.warps[w].counters);
+      block.warps[w].cursor = block.warps[0].cursor;
     }
   }
+  together_ = nullptr;
+  block.live_warps = 0;
+  block.end_cycle = std::max(block.end_cycle, block.warps[0].cursor);
+  maybe_end_block(block);
+}
+
+void CoreModel::find_next_together(uint64_t from) {
+  const TimedWarp& first = together_->warps[0];
+  const auto unit = static_cast<unsigned>(first.unit + 1);
+  ++sight_;
+  seen_held_until_ = memory_.held_until();
+  seen_free_[unit] = unit_free(unit); // nobody asks for others while all need this one
+  const auto free = static_cast<uint64_t>(static_cast<int64_t>(seen_free_[unit]));
+  next_cycle_ = std::max({from, free, first.ready});
+}
+
+ResultTime CoreModel::book_access(const GroupRecord& record,
+                                  uint32_t warp,
+                                  const InsnTiming& timing,
+                                  uint64_t cycle) {
+  const auto now = static_cast<double>(cycle);
+  const PipeTime time{timing.latency_cycles, timing.interval_cycles};
+  if (!record.has_access || record.exec_masks[warp] == 0 || record.space == isa::Space::kConst) {
+    memory_.occupy(now, time.interval);
+    const double done = now + time.latency;
+    return {done, done, done};
+  }
+  std::array<uint64_t, isa::kWarpLanes> lanes;
+  const WarpAddresses access = access_of(record, warp, lanes);
+  if (record.space == isa::Space::kL1) {
+    return (timing.flags & isa::kAtomic) != 0 ? memory_.atomic_l1(now, access, time)
+                                              : memory_.access_l1(now, access, time);
+  }
+  return (timing.flags & isa::kWritesMem) != 0 ? memory_.store_hbm(now, access, record.hint, time)
+                                               : memory_.load_hbm(now, access, record.hint, time);
+}
+
+bool CoreModel::book_together(const GroupRecord& record, const InsnTiming& timing, uint64_t cycle) {
+  uint64_t& end_cycle = together_->end_cycle;
+  if (!timing.is_memory_pipe) {
+    const auto now = static_cast<double>(cycle);
+    pipes_[timing.unit + 1].reserve_many(record.warps, now, timing.interval_cycles);
+    const double done = now + timing.latency_cycles;
+    scores_[0] = ScoreEntry::from({done, done, done}, record.pc);
+    end_cycle = std::max(end_cycle, scores_[0].done_cycle);
+    return true;
+  }
+  const ResultTime first = book_access(record, 0, timing, cycle);
+  scores_[0] = ScoreEntry::from(first, record.pc);
+  end_cycle = std::max(end_cycle, scores_[0].done_cycle);
+  bool are_equal = true;
+  for (uint32_t w = 1; w < record.warps; ++w) {
+    const ResultTime result = book_access(record, w, timing, cycle);
+    if (is_same(result, first)) {
+      scores_[w] = scores_[0];
+      continue;
+    }
+    scores_[w] = ScoreEntry::from(result, record.pc);
+    are_equal = are_equal && is_same(scores_[w], scores_[0]);
+    end_cycle = std::max(end_cycle, scores_[w].done_cycle);
+  }
+  return are_equal;
 }
 
 void CoreModel::describe_together(const GroupRecord& record,
                                   const InsnTiming& timing,
                                   uint64_t cycle,
-                                  const std::array<ScoreEntry, GroupRecord::kMaxWarps>& scores,
+                                  bool are_equal,
                                   const TimelineEntry& first) {
   for (uint32_t w = 0; w < record.warps; ++w) {
     TimelineEntry entry = first;
-    TimedWarp& warp = together_->warps[w];
-    warp.pc = record.pc;
-    describe(warp, record.active_masks[w], record.exec_masks[w], timing, cycle, entry);
-    entry.done_cycle = scores[w].done_cycle;
+    describe(*together_,
+             w,
+             record.pc,
+             record.active_masks[w],
+             record.exec_masks[w],
+             timing,
+             cycle,
+             entry);
+    entry.done_cycle = scores_[are_equal ? 0 : w].done_cycle;
     run_.timeline.add(entry);
   }
 }
@@ -185,8 +263,7 @@ bool CoreModel::tick_together(uint64_t cycle) {
   const InsnTiming& timing = run_.program[first.pc];
   const auto warps = static_cast<uint32_t>(block.warps.size());
   const auto now = static_cast<double>(cycle);
-  Servers& pipes = pipes_[timing.unit + 1];
-  const Servers& unit = timing.is_memory_pipe ? memory_.pipes() : pipes;
+  const Servers& unit = timing.is_memory_pipe ? memory_.pipes() : pipes_[timing.unit + 1];
   if (first.ready > cycle || unit.count_free(now) < warps) {
     return false;
   }
@@ -206,37 +283,24 @@ bool CoreModel::tick_together(uint64_t cycle) {
   count_issues(record.pc, warps, record.lanes, cycle);
   run_.has_fault = false;
 
-  std::array<ScoreEntry, GroupRecord::kMaxWarps> scores;
-  bool are_equal = true;
-  if (timing.is_memory_pipe) {
-    std::array<ResultTime, GroupRecord::kMaxWarps> results;
-    book_together(record, timing, cycle, results);
-    for (uint32_t w = 0; w < warps; ++w) {
-      scores[w] = ScoreEntry::from(results[w], record.pc);
-      are_equal = are_equal && is_same(scores[w], scores[0]);
-      block.end_cycle = std::max(block.end_cycle, scores[w].done_cycle);
-    }
-  } else {
-    pipes.reserve_many(warps, now, timing.interval_cycles);
-    const double done = now + timing.latency_cycles;
-    const ScoreEntry score = ScoreEntry::from({done, done, done}, record.pc);
-    block.end_cycle = std::max(block.end_cycle, score.done_cycle);
-    std::fill_n(scores.begin(), warps, score);
-  }
+  const bool are_equal = book_together(record, timing, cycle);
   if (entry) {
-    describe_together(record, timing, cycle, scores, *entry);
+    describe_together(record, timing, cycle, are_equal, *entry);
   }
   book_control(first, record.nop_cycles, timing, cycle);
   first.blocked_reason =
       (timing.flags & isa::kBlockBarrier) != 0 ? StallReason::kBlockBarrier : StallReason::kBarrier;
-  // In front of an insn of the block the warps differ: most pass over it.
-  if (are_equal && record.are_together && run_.program[record.next_pc].is_of_lanes) {
-    settle(first, timing, scores[0], cycle);
-    prepare(first, {record.next_pc, false, false});
-  } else {
-    part(!record.have_ended);
+  if (record.have_ended) {
+    end_together();
+  } else if (are_equal && record.are_together && run_.program[record.next_pc].is_of_lanes) {
+    settle(first, timing, scores_[0], cycle);
+    find_ready(first, {record.next_pc, false, false});
+    find_next_together(cycle + 1);
+    return true;
+  } else { // also in front of an insn of the block, which most warps pass over
+    part();
     for (uint32_t w = 0; w < warps; ++w) {
-      settle(block.warps[w], timing, scores[w], cycle);
+      settle(block.warps[w], timing, scores_[are_equal ? 0 : w], cycle);
       prepare(block.warps[w]);
     }
     maybe_end_block(block);

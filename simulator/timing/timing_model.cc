@@ -72,27 +72,43 @@ struct TimingModel::Impl : LoopState {
 
   void watch(uint32_t core) { core_events.set(core, cores[core]->next_cycle()); }
 
-  void collect_ended(uint32_t core) {
-    if (!cores[core]->has_ended()) {
+  void count_ended(const TimedBlock& block) {
+    const bool is_kept = spans.size() < TimedCounters::kMaxSpans;
+    const auto count = static_cast<uint32_t>(block.warps.size());
+    if (is_kept) {
+      spans.push_back(block.span);
+    }
+    if (!block.is_as_first) {
+      for (const TimedWarp& warp : block.warps) {
+        issued_cycles += warp.counters.issued_cycles;
+        stalls.add(warp.counters.stalls);
+        if (is_kept) {
+          warps.push_back(warp.counters);
+        }
+      }
       return;
     }
-    for (std::unique_ptr<TimedBlock>& block : cores[core]->take_ended()) {
+    const WarpCounters& of_each = block.warps[0].counters;
+    issued_cycles += count * of_each.issued_cycles;
+    for (unsigned reason = 0; reason < kStallReasonCount; ++reason) {
+      stalls.cycles[reason] += count * of_each.stalls.cycles[reason];
+    }
+    for (uint32_t w = 0; is_kept && w < count; ++w) {
+      warps.push_back(of_each);
+      warps.back().warp = w;
+    }
+  }
+
+  void collect_ended(uint32_t core) {
+    while (cores[core]->has_ended()) {
+      std::unique_ptr<TimedBlock> block = cores[core]->take_ended();
       if (spans.empty()) { // address space alone, until it is used
         spans.reserve(TimedCounters::kMaxSpans);
         warps.reserve(TimedCounters::kMaxSpans * block->warps.size());
       }
       --live_blocks;
       end_cycle = std::max(end_cycle, block->span.end_cycle + run.machine.launch.block_end_cycles);
-      for (const TimedWarp& warp : block->warps) {
-        issued_cycles += warp.counters.issued_cycles;
-        stalls.add(warp.counters.stalls);
-        if (spans.size() < TimedCounters::kMaxSpans) {
-          warps.push_back(warp.counters);
-        }
-      }
-      if (spans.size() < TimedCounters::kMaxSpans) {
-        spans.push_back(block->span);
-      }
+      count_ended(*block);
       run.host.retire(block->place);
       free_places.push(
           {static_cast<double>(block->span.end_cycle) + run.machine.launch.block_end_cycles,
@@ -126,7 +142,7 @@ struct TimingModel::Impl : LoopState {
       block = std::move(idle_blocks.back());
       idle_blocks.pop_back();
     }
-    block->restart(admitted->warps, run.program);
+    block->restart(admitted->warps);
     block->place = place_of(place.core, place.rank);
     block->span.block = admitted->block;
     block->span.core = place.core;

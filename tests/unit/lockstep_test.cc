@@ -28,6 +28,7 @@ struct Case {
   Dim3 block{256, 1, 1};
   uint64_t max_insns = UINT64_MAX;
   uint64_t max_cycles = UINT64_MAX;
+  uint64_t piece_insns = 0; // not 0: the run stops after each piece and then goes on
 };
 
 // Parameters of all: ptr a of 4096 words (7 * i), ptr o of 4096 words (0), u32 n = 1300.
@@ -175,8 +176,12 @@ std::string told(const Case& test, std::string_view machine, IssueGate* gate) {
   options.gate = gate;
   options.timing.record_timeline = true;
   options.timing.max_cycles = test.max_cycles;
-  options.max_insns = test.max_insns;
-  const TimedResult result = run_timed(*launch, shared, options);
+  options.max_insns = test.piece_insns != 0 ? test.piece_insns : test.max_insns;
+  TimedRun run(*launch, shared, options);
+  while (run.run() == RunStatus::kLimit && test.piece_insns != 0) {
+    run.set_max_insns(run.counts().warp_insns + test.piece_insns);
+  }
+  const TimedResult result = run.take_result();
   std::string text =
       run_to_json(make_timing_report(result, launch->program(), sim.machine.profile)).dump();
   for (const WarpCounters& warp : result.counters.warps) {
@@ -248,6 +253,17 @@ TEST_CASE("a run stops between two warps at a limit") {
     test.max_insns = UINT64_MAX;
     test.max_cycles = limit / 4;
     check_same(test, "reference");
+  }
+}
+
+TEST_CASE("a run that stops goes on as if it had not") {
+  for (Case test : {kCases[0], kCases[2], kCases[3]}) {
+    const std::string whole = told(test, "reference", nullptr);
+    for (const uint64_t piece : {uint64_t{1}, uint64_t{7}, uint64_t{64}, uint64_t{100}}) {
+      CAPTURE(piece);
+      test.piece_insns = piece;
+      CHECK(told(test, "reference", nullptr) == whole);
+    }
   }
 }
 
