@@ -52,16 +52,19 @@ public:
   /// There must be one.
   double reserve(double now, double duration) {
     const double start = servers_[first_].reserve(now, duration);
-    find_first();
+    find_next();
     return start;
   }
   /// Lets `act` reserve or hold the one that is free first; there must be one.
   template <class Act> void serve(Act act) {
     act(servers_[first_]);
-    find_first();
+    find_next();
   }
   /// How many would start at once on a request at `cycle` or before.
   [[nodiscard]] size_t count_free(double cycle) const {
+    if (last_free_ <= cycle) {
+      return servers_.size();
+    }
     size_t count = 0;
     for (const Server& server : servers_) {
       count += server.next_free() <= cycle ? 1 : 0;
@@ -74,7 +77,8 @@ public:
       for (Server& server : servers_) {
         server.reserve(now, duration);
       }
-      find_first();
+      first_ = 0;
+      next_free_ = last_free_ = now + duration;
       return;
     }
     for (size_t i = 0; i < requests; ++i) {
@@ -90,6 +94,17 @@ public:
   }
 
 private:
+  /// After the first one was served, from when on it is free later or at the same time.
+  void find_next() {
+    last_free_ = std::max(last_free_, servers_[first_].next_free());
+    // Those before it were free later; one after it that was free at the same time is next.
+    if (first_ + 1 < servers_.size() && servers_[first_ + 1].next_free() == next_free_ &&
+        servers_[first_].next_free() > next_free_) {
+      ++first_;
+      return;
+    }
+    find_first();
+  }
   void find_first() {
     size_t first = 0;
     double least = servers_[0].next_free();
@@ -105,6 +120,7 @@ private:
   std::vector<Server> servers_;
   size_t first_ = 0;
   double next_free_ = 0; // of that one
+  double last_free_ = 0; // of all, the latest
 };
 
 } // namespace pto::sim

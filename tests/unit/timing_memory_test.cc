@@ -10,6 +10,7 @@
 #include <array>
 #include <limits>
 #include <map>
+#include <random>
 #include <vector>
 
 using namespace pto::sim;
@@ -123,6 +124,41 @@ TEST_CASE("equal servers take requests in turn") {
   CHECK(pipes.next_free() == 8);
   CHECK(pipes.most_busy_cycles() == 7); // 4 + 1 + 2 of the first
   CHECK(Servers().next_free() == 0);
+}
+
+TEST_CASE("servers choose as a search among all would") {
+  std::mt19937 random(5);
+  for (const size_t count : {size_t{1}, size_t{2}, size_t{3}, size_t{8}}) {
+    Servers servers(count);
+    std::vector<Server> plain(count);
+    double now = 0;
+    for (int i = 0; i < 4000; ++i) {
+      now += static_cast<double>(random() % 3);
+      const double duration = static_cast<double>(random() % 4) * 0.75;
+      const bool are_free = std::all_of(
+          plain.begin(), plain.end(), [&](const Server& one) { return one.next_free() <= now; });
+      const auto free = std::count_if(
+          plain.begin(), plain.end(), [&](const Server& one) { return one.next_free() <= now; });
+      CHECK(servers.count_free(now) == static_cast<size_t>(free));
+      if (are_free && random() % 2 == 0) {
+        servers.reserve_many(count, now, duration);
+        for (size_t request = 0; request < count; ++request) {
+          first_free(plain).reserve(now, duration);
+        }
+      } else if (random() % 4 == 0) {
+        servers.serve([&](Server& one) { one.hold_until(now + 3); });
+        first_free(plain).hold_until(now + 3);
+      } else {
+        CHECK(servers.reserve(now, duration) == first_free(plain).reserve(now, duration));
+      }
+      CHECK(servers.next_free() == first_free(plain).next_free());
+      double most = 0;
+      for (const Server& one : plain) {
+        most = std::max(most, one.busy_cycles());
+      }
+      CHECK(servers.most_busy_cycles() == most);
+    }
+  }
 }
 
 TEST_CASE("the core that comes first") {
