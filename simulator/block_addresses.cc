@@ -21,11 +21,47 @@ namespace {
 
 bool has_unit_stride(const uint32_t* index, unsigned lanes) {
   const uint32_t first = index[0];
+  if (index[lanes - 1] - first != lanes - 1) { // most that have not are told apart by this
+    return false;
+  }
   uint32_t differs = 0;
   for (unsigned i = 0; i < lanes; ++i) {
     differs |= (index[i] - i) ^ first;
   }
   return differs == 0;
+}
+
+PTO_HOST_CLONES void add_index(uint64_t* __restrict to,
+                               const uint32_t* __restrict index,
+                               uint64_t base,
+                               unsigned scale_log2,
+                               unsigned lanes) {
+  for (unsigned i = 0; i < lanes; ++i) {
+    const auto offset = static_cast<uint64_t>(int64_t{static_cast<int32_t>(index[i])});
+    to[i] = base + (offset << scale_log2);
+  }
+}
+
+struct AddressBounds {
+  uint64_t lowest = UINT64_MAX;
+  uint64_t highest = 0;
+  uint64_t bits = 0; // of all addresses
+};
+
+PTO_HOST_CLONES void
+find_bounds(const uint64_t* __restrict addresses, unsigned lanes, AddressBounds& __restrict found) {
+  // Half of the numbers lie on each side of 0, which is the order that hosts compare in.
+  constexpr uint64_t kSign = uint64_t{1} << 63;
+  int64_t lowest = INT64_MAX;
+  int64_t highest = INT64_MIN;
+  uint64_t bits = 0;
+  for (unsigned i = 0; i < lanes; ++i) {
+    const auto value = static_cast<int64_t>(addresses[i] ^ kSign);
+    lowest = std::min(lowest, value);
+    highest = std::max(highest, value);
+    bits |= addresses[i];
+  }
+  found = {static_cast<uint64_t>(lowest) ^ kSign, static_cast<uint64_t>(highest) ^ kSign, bits};
 }
 
 } // namespace
@@ -73,6 +109,10 @@ bool BlockContext::resolve(const isa::Operand& operand, AddressForm& form) {
 void BlockContext::fill_addresses(const AddressForm& form) {
   uint64_t* __restrict to = addresses_.data();
   const uint64_t base = form.base;
+  if (form.index != nullptr && form.is_uniform_base) {
+    add_index(to, form.index, base, form.scale_log2, lanes_);
+    return;
+  }
   if (form.base64 != nullptr) {
     for (unsigned i = 0; i < lanes_; ++i) {
       to[i] = base + form.base64[i];
@@ -313,26 +353,21 @@ bool BlockContext::try_contiguous(const AddressForm& form,
 
 bool BlockContext::plan_gather(
     Space space, uint32_t access_bytes, bool reads, bool writes, Lanes& lanes) {
-  uint64_t lowest = UINT64_MAX;
-  uint64_t highest = 0;
-  uint64_t bits = 0;
+  AddressBounds bounds;
   const uint64_t* addresses = addresses_.data();
   if (all_active_) {
-    for (unsigned i = 0; i < lanes_; ++i) {
-      lowest = std::min(lowest, addresses[i]);
-      highest = std::max(highest, addresses[i]);
-      bits |= addresses[i];
-    }
+    find_bounds(addresses, lanes_, bounds);
   } else {
     for_each_lane(active_, count_, [&](unsigned i) {
-      lowest = std::min(lowest, addresses[i]);
-      highest = std::max(highest, addresses[i]);
-      bits |= addresses[i];
+      bounds.lowest = std::min(bounds.lowest, addresses[i]);
+      bounds.highest = std::max(bounds.highest, addresses[i]);
+      bounds.bits |= addresses[i];
     });
   }
-  const uint64_t bytes = highest - lowest + access_bytes;
+  const uint64_t lowest = bounds.lowest;
+  const uint64_t bytes = bounds.highest - lowest + access_bytes;
   uint8_t* host = bytes < access_bytes ? nullptr : range_host(space, lowest, bytes);
-  if (host != nullptr && (bits & (access_bytes - 1)) == 0) {
+  if (host != nullptr && (bounds.bits & (access_bytes - 1)) == 0) {
     lanes.host = host;
     lanes.origin = lowest;
   } else {
@@ -443,11 +478,16 @@ void BlockContext::record_access(const isa::Operand& mem,
                                  bool writes) {
   fill_addresses(form);
   const uint64_t stride = addresses_[1] - addresses_[0];
-  uint64_t differs = 0;
-  for (unsigned i = 0; i < isa::kWarpLanes; ++i) {
-    differs |= addresses_[i] ^ (addresses_[0] + i * stride);
+  constexpr unsigned kLast = isa::kWarpLanes - 1;
+  bool is_strided = addresses_[kLast] == addresses_[0] + kLast * stride; // the others mostly, too
+  if (is_strided) {
+    uint64_t differs = 0;
+    for (unsigned i = 0; i < isa::kWarpLanes; ++i) {
+      differs |= addresses_[i] ^ (addresses_[0] + i * stride);
+    }
+    is_strided = differs == 0;
   }
-  record_addresses(mem, element_bytes, count, reads, writes, differs == 0, stride);
+  record_addresses(mem, element_bytes, count, reads, writes, is_strided, stride);
 }
 
 void BlockContext::record_addresses(const isa::Operand& mem,
