@@ -4,6 +4,7 @@
 #include "simulator/timing/coalesce.h"
 
 #include "isa/insn.h"
+#include "isa/lane_ops.h"
 
 #include <algorithm>
 #include <bit>
@@ -52,7 +53,118 @@ bool is_one_run(const WarpAddresses& access) {
   return differs == 0;
 }
 
+/// Line numbers of a warp's lanes less that of the first, behind so many that no lane can have.
+struct NearLines {
+  static constexpr unsigned kLanes = isa::kWarpLanes;
+  static constexpr uint32_t kNone = 1u << 31;
+  std::array<uint32_t, 2 * kLanes> line;
+};
+
+/// Fills `near` from line numbers of all lanes. False: they lie too far apart.
+PTO_HOST_CLONES bool make_near(const uint64_t* __restrict lines, NearLines& __restrict near) {
+  constexpr uint64_t kReach = 1u << 30;
+  uint64_t outside = 0;
+  for (unsigned i = 0; i < NearLines::kLanes; ++i) {
+    const uint64_t from_first = lines[i] - lines[0] + kReach;
+    outside |= from_first;
+    near.line[i] = NearLines::kNone;
+    near.line[NearLines::kLanes + i] = static_cast<uint32_t>(from_first);
+  }
+  return outside < 2 * kReach;
+}
+
+/// repeats[i]: all bits set if a lane before lane i has the line of lane i. Compares all pairs, in
+/// pieces of which the host does one at a time.
+PTO_HOST_CLONES void find_repeats(const NearLines& __restrict near, uint32_t* __restrict repeats) {
+  constexpr unsigned kPiece = 8;
+  for (unsigned piece = 0; piece < NearLines::kLanes; piece += kPiece) {
+    const uint32_t* own = near.line.data() + NearLines::kLanes + piece;
+    uint32_t found[kPiece] = {};
+    for (unsigned back = 1; back < piece + kPiece; ++back) {
+      for (unsigned i = 0; i < kPiece; ++i) {
+        found[i] |= own[i] == *(own + i - back) ? ~0u : 0u;
+      }
+    }
+    for (unsigned i = 0; i < kPiece; ++i) {
+      repeats[piece + i] = found[i];
+    }
+  }
+}
+
+/// The same where lines do not descend from lane to lane. False: they do.
+PTO_HOST_CLONES bool find_repeats_ascending(const NearLines& __restrict near,
+                                            uint32_t* __restrict repeats) {
+  const uint32_t* own = near.line.data() + NearLines::kLanes;
+  uint32_t descends = 0;
+  repeats[0] = 0;
+  for (unsigned i = 1; i < NearLines::kLanes; ++i) {
+    descends |= own[i] < own[i - 1] ? 1u : 0u;
+    repeats[i] = own[i] == own[i - 1] ? ~0u : 0u;
+  }
+  return descends == 0;
+}
+
+/// No lane's access reaches into a second line.
+PTO_HOST_CLONES bool
+are_whole(const uint64_t* __restrict addresses, uint32_t bytes, uint32_t line_bytes) {
+  uint64_t furthest = 0; // in its line
+  for (unsigned i = 0; i < isa::kWarpLanes; ++i) {
+    furthest = std::max(furthest, addresses[i] & (line_bytes - 1));
+  }
+  return furthest + bytes <= line_bytes;
+}
+
+/// Lines of addresses that are anything. False: not of the kind that this can do.
+bool list_scattered(const WarpAddresses& access, unsigned shift, LineList& list) {
+  constexpr unsigned kLanes = isa::kWarpLanes;
+  std::array<uint64_t, kLanes> lines;
+  unsigned count = kLanes;
+  if (access.mask == ~0u) {
+    std::copy_n(access.addresses, kLanes, lines.begin());
+  } else {
+    count = 0;
+    for (uint32_t rest = access.mask; rest != 0; rest &= rest - 1) {
+      lines[count++] = access.addresses[std::countr_zero(rest)];
+    }
+    // The last one again changes nothing.
+    std::fill(lines.begin() + count, lines.end(), lines[count - 1]);
+  }
+  if (!are_whole(lines.data(), access.bytes, 1u << shift)) {
+    return false;
+  }
+  for (uint64_t& line : lines) {
+    line >>= shift;
+  }
+  NearLines near;
+  std::array<uint32_t, kLanes> repeats;
+  if (!make_near(lines.data(), near)) {
+    return false;
+  }
+  if (!find_repeats_ascending(near, repeats.data())) {
+    find_repeats(near, repeats.data());
+  }
+  list.count = 0;
+  for (unsigned i = 0; i < count; ++i) {
+    list.line[list.count] = lines[i];
+    list.count += 1 + repeats[i]; // all bits set: one less
+  }
+  return true;
+}
+
 } // namespace
+
+LineList touched_lines(const WarpAddresses& access, uint32_t line_bytes) {
+  const unsigned shift = static_cast<unsigned>(std::countr_zero(line_bytes));
+  LineList list;
+  if (access.mask == 0 ||
+      (!access.is_run && !access.is_same && list_scattered(access, shift, list))) {
+    return list;
+  }
+  const LineSet set = distinct_lines(access, line_bytes);
+  list.count = set.count;
+  std::copy_n(set.line.begin(), set.count, list.line.begin());
+  return list;
+}
 
 LineSet distinct_lines(const WarpAddresses& access, uint32_t line_bytes) {
   LineSet set;
@@ -159,21 +271,60 @@ BankUse bank_use(const WarpAddresses& access, const isa::MachineProfile::L1& l1)
   return use;
 }
 
+namespace {
+
+/// Offsets of a warp's active lanes, which come first, in words of 4 bytes from the lowest one.
+struct WordOffsets {
+  std::array<uint32_t, isa::kWarpLanes> word;
+  unsigned count = 0;
+  uint32_t highest = 0;
+};
+
+/// Of 32 offsets, the last of which may be there several times. False: not all are words.
+PTO_HOST_CLONES bool make_words(WordOffsets& offsets) {
+  std::array<uint32_t, isa::kWarpLanes>& word = offsets.word;
+  uint32_t lowest = UINT32_MAX;
+  uint32_t highest = 0;
+  uint32_t differs = 0;
+  for (unsigned i = 0; i < isa::kWarpLanes; ++i) {
+    lowest = std::min(lowest, word[i]);
+    highest = std::max(highest, word[i]);
+    differs |= word[i] ^ word[0];
+  }
+  for (unsigned i = 0; i < isa::kWarpLanes; ++i) {
+    word[i] = (word[i] - lowest) / 4;
+  }
+  offsets.highest = (highest - lowest) / 4;
+  return differs % 4 == 0;
+}
+
+} // namespace
+
 unsigned most_on_one_address(const WarpAddresses& access) {
-  std::array<uint32_t, isa::kWarpLanes> words;
-  std::array<uint32_t, isa::kWarpLanes> counts{};
-  for (unsigned lane = 0; lane < isa::kWarpLanes; ++lane) {
-    words[lane] = static_cast<uint32_t>(access.addresses[lane]);
+  if (access.mask == 0) {
+    return 0;
   }
+  WordOffsets offsets;
   for (uint32_t rest = access.mask; rest != 0; rest &= rest - 1) {
-    const uint32_t word = words[static_cast<unsigned>(std::countr_zero(rest))];
-    for (unsigned lane = 0; lane < isa::kWarpLanes; ++lane) {
-      counts[lane] += words[lane] == word ? 1 : 0;
-    }
+    offsets.word[offsets.count++] = static_cast<uint32_t>(access.addresses[std::countr_zero(rest)]);
   }
+  std::fill(
+      offsets.word.begin() + offsets.count, offsets.word.end(), offsets.word[offsets.count - 1]);
+  std::array<uint32_t, isa::kWarpLanes> sorted = offsets.word;
   uint32_t most = 0;
-  for (uint32_t rest = access.mask; rest != 0; rest &= rest - 1) {
-    most = std::max(most, counts[static_cast<unsigned>(std::countr_zero(rest))]);
+  std::array<uint8_t, 1024> counts; // by word
+  if (make_words(offsets) && offsets.highest < counts.size()) {
+    std::fill_n(counts.begin(), offsets.highest + 1, uint8_t{0});
+    for (unsigned i = 0; i < offsets.count; ++i) {
+      most = std::max<uint32_t>(most, ++counts[offsets.word[i]]);
+    }
+    return most;
+  }
+  std::sort(sorted.begin(), sorted.begin() + offsets.count);
+  uint32_t run = 0;
+  for (unsigned i = 0; i < offsets.count; ++i) {
+    run = i != 0 && sorted[i] == sorted[i - 1] ? run + 1 : 1;
+    most = std::max(most, run);
   }
   return most;
 }

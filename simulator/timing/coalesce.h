@@ -32,6 +32,13 @@ struct LineSet {
 };
 [[nodiscard]] LineSet distinct_lines(const WarpAddresses& access, uint32_t line_bytes);
 
+/// The same lines for whoever does not ask what is covered, which is most of the work.
+struct LineList {
+  unsigned count = 0;
+  std::array<uint64_t, kMaxWarpLines> line; // of `count` lines
+};
+[[nodiscard]] LineList touched_lines(const WarpAddresses& access, uint32_t line_bytes);
+
 /// How an l1 access meets the banks. `degree` is the most words that one port must serve (1: free
 /// of conflicts); `bus_words` the most that one byte lane of the path to the lanes must carry.
 /// Lanes that read one word share it.

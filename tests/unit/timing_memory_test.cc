@@ -98,6 +98,53 @@ TEST_CASE("lines of scattered addresses come in the order of first touch") {
   CHECK(std::vector<uint64_t>(lines.line.begin(), lines.line.begin() + lines.count) == expected);
 }
 
+TEST_CASE("touched lines are the distinct ones, whatever the addresses") {
+  const auto check = [](const Strided& lanes, uint32_t bytes, uint32_t mask) {
+    const LineSet expected = distinct_lines(lanes.access(bytes, mask), 128);
+    const LineList found = touched_lines(lanes.access(bytes, mask), 128);
+    REQUIRE(found.count == expected.count);
+    CHECK(std::equal(found.line.begin(), found.line.begin() + found.count, expected.line.begin()));
+  };
+  uint64_t seed = 7;
+  const auto random = [&](uint64_t below) {
+    seed = seed * 6364136223846793005u + 1442695040888963407u;
+    return (seed >> 33) % below;
+  };
+  for (unsigned round = 0; round < 400; ++round) {
+    const uint32_t mask = round % 3 == 0 ? ~0u : static_cast<uint32_t>(random(1u << 31));
+    Strided lanes(1u << 20, 0);
+    for (uint64_t& address : lanes.addresses) {
+      address += random(uint64_t{8} << round % 20) * 4;
+    }
+    check(lanes, 4, mask);
+    std::sort(lanes.addresses.begin(), lanes.addresses.end());
+    check(lanes, 4, mask);
+    lanes.addresses[random(32)] = uint64_t{1} << (20 + random(40)); // far from the others
+    check(lanes, 4, mask);
+    check(lanes, 32, mask); // some reach into the next line
+  }
+}
+
+TEST_CASE("the most lanes on one address, counted one by one") {
+  uint64_t seed = 11;
+  for (unsigned round = 0; round < 400; ++round) {
+    Strided lanes(0, 0);
+    std::map<uint64_t, unsigned> counts;
+    seed = seed * 6364136223846793005u + 1442695040888963407u;
+    const auto mask = round % 4 == 0 ? ~0u : static_cast<uint32_t>(seed >> 32);
+    unsigned most = 0;
+    for (unsigned lane = 0; lane < 32; ++lane) {
+      seed = seed * 6364136223846793005u + 1442695040888963407u;
+      // Words that are near each other, words that are not, and what is no word.
+      lanes.addresses[lane] = (seed >> 33) % (4 + round) * (round % 3 == 2 ? 3 : 4 << round % 13);
+      if ((mask >> lane & 1) != 0) {
+        most = std::max(most, ++counts[lanes.addresses[lane]]);
+      }
+    }
+    REQUIRE(most_on_one_address(lanes.access(4, mask)) == most);
+  }
+}
+
 TEST_CASE("the most lanes on one address") {
   CHECK(most_on_one_address(Strided(64, 4).access(4)) == 1);
   CHECK(most_on_one_address(Strided(64, 0).access(4)) == 32);
