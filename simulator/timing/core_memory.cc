@@ -91,42 +91,58 @@ Arrival CoreMemory::fetch(double now, double ready, uint64_t line, double& left)
 
 ResultTime
 CoreMemory::load_hbm(double now, const WarpAddresses& access, isa::CacheHint hint, PipeTime time) {
-  const LineSet lines = distinct_lines(access, machine_.l1.line_bytes);
+  const LineList lines = touched_lines(access, machine_.l1.line_bytes);
   const bool is_cached = hint == isa::CacheHint::kCached;
   const double start = std::max(now, pipes_.next_free());
   const double base = now + time.latency;
   const double hit = time.latency + (is_cached ? machine_.l1.hit_latency_cycles : 0);
   ResultTime result{base, start + hit, start + hit, StallReason::kCacheMiss};
+  unsigned hits = 0;
   unsigned misses = 0;
+  unsigned misses_before_hit = 0; // the latest
   double left = start;
+  // Hits are looked up one after another; misses follow each other at the pace of the fills.
+  const auto reached_after = [&](unsigned hits_before, unsigned misses_before) {
+    return start + hits_before * machine_.l1.line_cycles + misses_before * machine_.l1.fill_cycles;
+  };
+  const auto arrive = [&](const Arrival& arrival) {
+    result.unloaded_cycle = std::max(result.unloaded_cycle, arrival.unloaded_cycle + hit);
+    result.done_cycle = std::max(result.done_cycle, arrival.cycle + hit);
+  };
+  for (unsigned i = 0; i < lines.count; ++i) {
+    cache_.prefetch(lines.line[i]);
+  }
   for (unsigned i = 0; i < lines.count; ++i) {
     const uint64_t line = lines.line[i];
-    const std::optional<uint32_t> slot = is_cached ? cache_.touch(line) : std::nullopt;
-    // Hits are looked up one after another; misses follow each other at the pace of the fills.
-    const double reached =
-        start + (i - misses) * machine_.l1.line_cycles + misses * machine_.l1.fill_cycles;
-    Arrival arrival{reached, reached};
-    if (slot) {
-      ++counters_.cache_hits;
-      const double there = std::max(reached, cache_.ready(*slot));
-      arrival = {there, there};
+    const uint32_t slot = is_cached ? cache_.touch_slot(line) : CacheTags::kNoSlot;
+    if (slot != CacheTags::kNoSlot) {
+      if (cache_.latest_ready() > start) { // this one may be on its way
+        const double there = std::max(reached_after(hits, misses), cache_.ready(slot));
+        arrive({there, there});
+      }
+      ++hits;
+      misses_before_hit = misses;
     } else {
+      const Arrival arrival = fetch(now, reached_after(hits, misses), line, left);
       ++misses;
-      arrival = fetch(now, reached, line, left);
+      arrive(arrival);
       if (is_cached) {
         if (const std::optional<CacheTags::Fill> fill = cache_.fill(line)) {
           cache_.set_ready(fill->slot, arrival.cycle);
         }
       }
     }
-    result.unloaded_cycle = std::max(result.unloaded_cycle, arrival.unloaded_cycle + hit);
-    result.done_cycle = std::max(result.done_cycle, arrival.cycle + hit);
   }
-  const double looked_up = (lines.count - misses) * machine_.l1.line_cycles;
+  if (hits != 0) { // those before the latest hit were reached no later
+    const double reached = reached_after(hits - 1, misses_before_hit);
+    arrive({reached, reached});
+  }
+  const double looked_up = hits * machine_.l1.line_cycles;
   const double occupied = std::max(time.interval, looked_up) + misses * machine_.l1.fill_cycles;
   take_pipe(now, occupied, left); // a full miss queue holds the pipe
   ++counters_.requests;
   counters_.lines += lines.count;
+  counters_.cache_hits += hits;
   counters_.cache_misses += misses;
   counters_.hbm_request_bytes += uint64_t{lane_count(access.mask)} * access.bytes;
   return result;
@@ -154,7 +170,8 @@ CoreMemory::store_hbm(double now, const WarpAddresses& access, isa::CacheHint hi
     }
     accepted = std::max(
         accepted, shared_.write(now, leaves, lines.line[i] * line_bytes, lines.covered_bytes[i]));
-    if (hint == isa::CacheHint::kCached && !cache_.touch(lines.line[i]) && is_whole) {
+    if (hint == isa::CacheHint::kCached && cache_.touch_slot(lines.line[i]) == CacheTags::kNoSlot &&
+        is_whole) {
       if (const std::optional<CacheTags::Fill> fill = cache_.fill(lines.line[i])) {
         cache_.set_ready(fill->slot, leaves);
       }
@@ -217,7 +234,7 @@ void CoreMemory::hold_pipe(double cycle) {
 }
 
 void CoreMemory::invalidate(const WarpAddresses& access) {
-  const LineSet lines = distinct_lines(access, machine_.l1.line_bytes);
+  const LineList lines = touched_lines(access, machine_.l1.line_bytes);
   for (unsigned i = 0; i < lines.count; ++i) {
     cache_.invalidate(lines.line[i]);
   }

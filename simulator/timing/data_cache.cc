@@ -19,28 +19,22 @@ CacheTags::CacheTags(uint32_t slots, uint32_t ways, Replacement replacement)
   table_bits_ = static_cast<unsigned>(std::countr_zero(table_.size()));
 }
 
-std::optional<uint32_t> CacheTags::find(uint64_t line) const {
-  if (slots_.empty()) {
-    return std::nullopt;
-  }
-  for (uint32_t entry = table_[home(line)]; entry != 0; entry = slots_[entry - 1].next) {
+uint32_t CacheTags::find_in_chain(uint64_t line) const {
+  for (uint32_t entry = table_[home(line)].entry & ~kMore; entry != 0;
+       entry = slots_[entry - 1].next) {
     if (slots_[entry - 1].line == line) {
       return entry - 1;
     }
   }
-  return std::nullopt;
+  return kNoSlot;
 }
 
-std::optional<uint32_t> CacheTags::touch(uint64_t line) {
-  const std::optional<uint32_t> slot = find(line);
-  if (slot && replacement_ == Replacement::kLru) {
-    Set& set = sets_[set_of(line)];
-    if (set.newest != *slot) {
-      unlink(set, *slot);
-      link_newest(set, *slot);
-    }
+void CacheTags::make_newest(uint64_t line, uint32_t slot) {
+  Set& set = sets_[set_of(line)];
+  if (set.newest != slot) {
+    unlink(set, slot);
+    link_newest(set, slot);
   }
-  return slot;
 }
 
 std::optional<CacheTags::Fill> CacheTags::fill(uint64_t line) {
@@ -63,16 +57,16 @@ std::optional<CacheTags::Fill> CacheTags::fill(uint64_t line) {
     }
     unlink(set, fill.slot);
   }
-  uint32_t& first = table_[home(line)];
+  Head& head = table_[home(line)];
   slots_[fill.slot] = {.line = line,
                        .ready = 0,
                        .newer = kNone,
                        .older = kNone,
-                       .next = first,
+                       .next = head.entry & ~kMore,
                        .is_valid = true,
                        .is_dirty = false};
   link_newest(set, fill.slot);
-  first = fill.slot + 1;
+  set_head(head, fill.slot + 1);
   return fill;
 }
 
@@ -93,9 +87,11 @@ void CacheTags::invalidate_all() {
   slots_ = decltype(slots_)(slots_.size());
   std::fill(sets_.begin(), sets_.end(), Set{});
   table_ = decltype(table_)(table_.size());
+  latest_ready_ = 0;
 }
 
 void CacheTags::forget_ready() {
+  latest_ready_ = 0;
   for (size_t set = 0; set < sets_.size(); ++set) {
     for (uint32_t i = 0; i < sets_[set].used; ++i) { // the others are zero pages
       slots_[set * ways_ + i].ready = 0;
@@ -130,12 +126,25 @@ void CacheTags::link_oldest(Set& set, uint32_t slot) {
   set.oldest = slot;
 }
 
+void CacheTags::set_head(Head& head, uint32_t entry) const {
+  if (entry == 0) {
+    head = {};
+    return;
+  }
+  const Slot& slot = slots_[entry - 1];
+  head.tag = static_cast<uint32_t>(std::min<uint64_t>(slot.line >> table_bits_, kWide));
+  head.entry = entry | (slot.next != 0 ? kMore : 0);
+}
+
 void CacheTags::erase_from_table(uint32_t slot) {
-  uint32_t* entry = &table_[home(slots_[slot].line)];
+  Head& head = table_[home(slots_[slot].line)];
+  uint32_t first = head.entry & ~kMore;
+  uint32_t* entry = &first;
   while (*entry != slot + 1) {
     entry = &slots_[*entry - 1].next;
   }
   *entry = slots_[slot].next;
+  set_head(head, first);
 }
 
 } // namespace pto::sim

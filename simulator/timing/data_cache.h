@@ -7,6 +7,7 @@
 
 #include "simulator/timing/zeroed_allocator.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -21,9 +22,28 @@ public:
   CacheTags(uint32_t slots, uint32_t ways, Replacement replacement);
 
   /// Slot of the line, or nothing. Marks it as used.
-  std::optional<uint32_t> touch(uint64_t line);
+  std::optional<uint32_t> touch(uint64_t line) { return as_optional(touch_slot(line)); }
   /// The same without marking it.
-  [[nodiscard]] std::optional<uint32_t> find(uint64_t line) const;
+  [[nodiscard]] std::optional<uint32_t> find(uint64_t line) const {
+    return as_optional(find_slot(line));
+  }
+  /// As touch; kNoSlot: nothing. For loops over lines, where an optional takes longer than the
+  /// rest.
+  static constexpr uint32_t kNoSlot = UINT32_MAX;
+  uint32_t touch_slot(uint64_t line) {
+    const uint32_t slot = find_slot(line);
+    if (slot != kNoSlot && replacement_ == Replacement::kLru) {
+      make_newest(line, slot);
+    }
+    return slot;
+  }
+
+  /// Tells the host that the line will be looked up.
+  void prefetch(uint64_t line) const {
+    if (!table_.empty()) {
+      __builtin_prefetch(&table_[home(line)]);
+    }
+  }
 
   struct Fill {
     uint32_t slot = 0;
@@ -38,19 +58,28 @@ public:
   void invalidate_all();
 
   void set_dirty(uint32_t slot) { slots_[slot].is_dirty = true; }
-  void set_ready(uint32_t slot, double cycle) { slots_[slot].ready = cycle; }
+  void set_ready(uint32_t slot, double cycle) {
+    slots_[slot].ready = cycle;
+    latest_ready_ = std::max(latest_ready_, cycle);
+  }
   /// All that was ever filled is there now.
   void forget_ready();
   /// When the line's data arrived or will arrive.
   [[nodiscard]] double ready(uint32_t slot) const { return slots_[slot].ready; }
+  /// Of no line later than this.
+  [[nodiscard]] double latest_ready() const { return latest_ready_; }
   [[nodiscard]] uint32_t slot_count() const { return static_cast<uint32_t>(slots_.size()); }
   [[nodiscard]] uint64_t size_bytes() const {
-    return slots_.size() * sizeof(Slot) + sets_.size() * sizeof(Set) + table_.size() * 4;
+    return slots_.size() * sizeof(Slot) + sets_.size() * sizeof(Set) + table_.size() * sizeof(Head);
   }
   /// The line in a slot, for looking into the cache.
   [[nodiscard]] std::optional<uint64_t> line_in(uint32_t slot) const;
 
 private:
+  static std::optional<uint32_t> as_optional(uint32_t slot) {
+    return slot != kNoSlot ? std::optional<uint32_t>(slot) : std::nullopt;
+  }
+
   static constexpr uint32_t kNone = UINT32_MAX;
   struct Slot { // zero bytes until it is filled for the first time
     uint64_t line;
@@ -61,6 +90,13 @@ private:
     bool is_valid;
     bool is_dirty;
   };
+  // The first slot of a chain, with what tells its line from others of that home.
+  struct Head {
+    uint32_t tag;   // line >> table_bits_; kWide: that is more
+    uint32_t entry; // slot + 1; 0: none; kMore: the chain goes on
+  };
+  static constexpr uint32_t kMore = 1u << 31;
+  static constexpr uint32_t kWide = UINT32_MAX;
   struct Set {
     uint32_t oldest = kNone;
     uint32_t newest = kNone;
@@ -70,6 +106,7 @@ private:
   [[nodiscard]] uint32_t set_of(uint64_t line) const {
     return sets_.size() == 1 ? 0 : static_cast<uint32_t>(line % sets_.size());
   }
+  void make_newest(uint64_t line, uint32_t slot);
   void unlink(Set& set, uint32_t slot);
   void link_newest(Set& set, uint32_t slot);
   void link_oldest(Set& set, uint32_t slot);
@@ -78,14 +115,29 @@ private:
     return static_cast<size_t>(line ^ (line >> table_bits_) ^ (line >> 2 * table_bits_)) &
            (table_.size() - 1);
   }
+  [[nodiscard]] uint32_t find_slot(uint64_t line) const {
+    if (table_.empty()) {
+      return kNoSlot;
+    }
+    const Head head = table_[home(line)];
+    const uint64_t tag = line >> table_bits_;
+    if (head.tag == tag && head.entry != 0 && tag < kWide) {
+      return (head.entry & ~kMore) - 1;
+    }
+    return (head.entry & kMore) != 0 || tag >= kWide ? find_in_chain(line) : kNoSlot;
+  }
+  [[nodiscard]] uint32_t find_in_chain(uint64_t line) const;
+  /// `entry` 0: nothing has that home.
+  void set_head(Head& head, uint32_t entry) const;
   void erase_from_table(uint32_t slot);
 
   uint32_t ways_;
   Replacement replacement_;
   std::vector<Slot, ZeroedAllocator<Slot>> slots_;
   std::vector<Set> sets_;
+  double latest_ready_ = 0;
   unsigned table_bits_ = 0;
-  std::vector<uint32_t, ZeroedAllocator<uint32_t>> table_; // home -> slot + 1, first of a chain
+  std::vector<Head, ZeroedAllocator<Head>> table_; // by home
 };
 
 } // namespace pto::sim

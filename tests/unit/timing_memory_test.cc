@@ -317,6 +317,33 @@ TEST_CASE("a cache without slots never holds anything") {
   CHECK_FALSE(tags.touch(1).has_value());
 }
 
+TEST_CASE("lines that share a home, and lines beyond any memory, are told apart") {
+  CacheTags tags(4, 0, CacheTags::Replacement::kFillOrder); // 8 homes
+  const uint64_t high = uint64_t{1} << 56;
+  const uint64_t lines[] = {0, 8, high, high + (uint64_t{1} << 40), 64, high << 1};
+  for (unsigned i = 0; i < std::size(lines); ++i) {
+    CHECK_FALSE(tags.find(lines[i]).has_value());
+    const auto fill = tags.fill(lines[i]);
+    CHECK(fill->has_victim == (i >= 4));
+    for (unsigned k = 0; k < std::size(lines); ++k) {
+      CHECK(tags.find(lines[k]).has_value() == (k <= i && k + 4 > i));
+    }
+  }
+  CHECK(tags.invalidate(lines[3]));
+  CHECK_FALSE(tags.find(lines[3]).has_value());
+  CHECK(tags.find(lines[2]) == 2u);
+}
+
+TEST_CASE("no line comes later than the latest") {
+  CacheTags tags(2, 0, CacheTags::Replacement::kFillOrder);
+  tags.set_ready(tags.fill(1)->slot, 30);
+  tags.set_ready(tags.fill(2)->slot, 20);
+  CHECK(tags.latest_ready() == 30);
+  tags.forget_ready();
+  CHECK(tags.latest_ready() == 0);
+  CHECK(tags.ready(0) == 0);
+}
+
 TEST_CASE("tags agree with a plain model over many random accesses") {
   CacheTags tags(16, 4, CacheTags::Replacement::kLru);
   std::map<uint64_t, uint64_t> last_use; // the resident lines
