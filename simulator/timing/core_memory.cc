@@ -264,9 +264,15 @@ ResultTime CoreMemory::copy(double now,
   const uint32_t sector = machine_.l1.sector_bytes;
   double last = ready;
   double memory_latency = 0;
+  const bool is_flat = machine_.hbm.page_bytes == 0 && shared_.is_flat();
+  uint64_t sectors = 0;
   for (uint32_t r = 0; r < shape.rows; ++r) {
     const uint64_t from = hbm_address + static_cast<uint64_t>(r * shape.hbm_stride);
     const uint64_t to = from + shape.row_bytes;
+    if (is_flat) {
+      sectors += from == to ? 0 : (to - 1) / sector - from / sector + 1;
+      continue;
+    }
     for (uint64_t at = from; at < to;) {
       const uint64_t end = std::min(to, (at / sector + 1) * sector);
       const uint32_t bytes = static_cast<uint32_t>(end - at);
@@ -279,6 +285,16 @@ ResultTime CoreMemory::copy(double now,
         last = std::max(last, shared_.write(now, leaves, at, bytes));
       }
       at = end;
+    }
+  }
+  if (sectors != 0) {
+    const uint64_t bytes = uint64_t{shape.rows} * shape.row_bytes;
+    if (is_in) {
+      const Arrival arrival = shared_.read_flat(now, ready, bytes, sectors);
+      last = std::max(last, arrival.cycle);
+      memory_latency = std::max(memory_latency, arrival.unloaded_cycle - ready);
+    } else {
+      last = std::max(last, shared_.write_flat(now, ready, bytes));
     }
   }
   const double unloaded = start + latency + work + memory_latency;

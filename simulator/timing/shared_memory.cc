@@ -139,6 +139,26 @@ double SharedMemory::write(double now, double leaves, uint64_t address, uint32_t
   return accepted;
 }
 
+bool SharedMemory::is_flat() const {
+  return l2_.slot_count() == 0 && machine_.l2.bytes_per_cycle == 0 &&
+         machine_.l2.writes_per_cycle == 0 && machine_.hbm.bytes_per_cycle_total == 0;
+}
+
+Arrival SharedMemory::read_flat(double now, double leaves, uint64_t bytes, uint64_t sectors) {
+  const double start =
+      std::max(l2_path_.reserve_for(now, leaves, 0), hbm_.reserve_for(now, leaves, 0));
+  counters_.l2_read_bytes += bytes;
+  counters_.l2_miss_sectors += sectors;
+  counters_.hbm_read_bytes += bytes;
+  return {start + machine_.hbm.latency_cycles, leaves + machine_.hbm.latency_cycles};
+}
+
+double SharedMemory::write_flat(double now, double leaves, uint64_t bytes) {
+  counters_.l2_write_bytes += bytes;
+  counters_.hbm_write_bytes += bytes;
+  return std::max(l2_path_.reserve_for(now, leaves, 0), hbm_.reserve_for(now, leaves, 0));
+}
+
 void SharedMemory::warm(uint64_t address, uint64_t bytes) {
   const uint32_t line_bytes = machine_.l2.line_bytes;
   if (bytes == 0 || l2_.slot_count() == 0) {

@@ -35,6 +35,12 @@ public:
   /// Accepts a store; returns when L2 (or HBM) has taken it.
   double write(double now, double leaves, uint64_t address, uint32_t bytes);
 
+  /// No level takes up time or remembers what it saw: of sectors that ask together, each is there
+  /// when the first one is, so that one call can stand for all of them.
+  [[nodiscard]] bool is_flat() const;
+  Arrival read_flat(double now, double leaves, uint64_t bytes, uint64_t sectors);
+  double write_flat(double now, double leaves, uint64_t bytes);
+
   /// Puts a range into L2 without taking time, as an earlier run of the kernel would have.
   void warm(uint64_t address, uint64_t bytes);
   /// Forgets reservations, not what L2 holds: between two launches.
