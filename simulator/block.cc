@@ -119,7 +119,7 @@ uint32_t BlockRun::reg32(unsigned index, uint32_t lane) const {
 
 const uint32_t* BlockRun::reg32_of_warp(unsigned index, uint32_t warp) const {
   PTO_CHECK(index < launch_.program().reg32_limit());
-  context_->settle_all_linear();
+  context_->settle_reg32(index);
   return state_.reg32.data() + size_t{index} * launch_.image().padded_lanes +
          size_t{warp} * isa::kWarpLanes;
 }

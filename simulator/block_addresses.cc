@@ -251,14 +251,13 @@ bool BlockContext::plan_lanes(const isa::Operand& mem,
     settle(registers);
   }
   if (may_be_run && try_contiguous(form, space, element_bytes, reads, writes, lanes)) {
+    const isa::LinearValue at{
+        lanes.first_address, element_bytes, uint64_t{element_bytes} * isa::kWarpLanes};
     if (is_span_told_) {
-      record_span_access(mem, lanes, element_bytes, count, reads, writes);
+      record_span_access(space, element_bytes, count, reads, writes, &at);
     }
     if (is_together_) {
-      note_linear_access(
-          space,
-          element_bytes,
-          {lanes.first_address, element_bytes, uint64_t{element_bytes} * isa::kWarpLanes});
+      note_linear_access(space, element_bytes, at);
     }
     return !gate_stopped_;
   }
@@ -269,7 +268,7 @@ bool BlockContext::plan_lanes(const isa::Operand& mem,
     return false;
   }
   if (is_span_told_) {
-    record_span_access(mem, lanes, element_bytes, count, reads, writes);
+    record_span_access(space, element_bytes, count, reads, writes, nullptr);
   }
   if (is_together_) {
     note_access(space, element_bytes * count);
@@ -277,17 +276,19 @@ bool BlockContext::plan_lanes(const isa::Operand& mem,
   return true;
 }
 
-void BlockContext::record_span_access(const isa::Operand& mem,
-                                      const Lanes& lanes,
+void BlockContext::record_span_access(Space space,
                                       uint32_t element_bytes,
                                       uint32_t count,
                                       bool reads,
-                                      bool writes) {
+                                      bool writes,
+                                      const isa::LinearValue* at) {
   span_.has_access = true;
-  span_.is_contiguous = lanes.is_contiguous;
-  span_.first_address = lanes.first_address;
+  span_.is_linear = at != nullptr;
+  if (at != nullptr) {
+    span_.at = *at;
+  }
   span_.addresses = addresses_.data();
-  span_.space = mem.mem().space;
+  span_.space = space;
   span_.access_bytes = element_bytes * count;
   span_.element_bytes = static_cast<uint8_t>(element_bytes);
   span_.reads_memory = reads;

@@ -151,7 +151,7 @@ BlockStop BlockContext::run(uint64_t budget) {
   const uint64_t begin = state_.counts.warp_insns;
   const uint64_t end = budget > UINT64_MAX - begin ? UINT64_MAX : begin + budget;
   const bool is_observed = observers().wants_insns();
-  uses_linear_ = observers().empty() && image_.data_caches == nullptr;
+  uses_linear_ = image_.data_caches == nullptr;
   while (true) {
     if (run_.fault_.has_value() || gate_stopped_) {
       return BlockStop::kFault;
@@ -226,21 +226,16 @@ bool BlockContext::set_active() {
   return !insn_->is_block_scoped || (first_ == 0 && active_[0] != 0);
 }
 
-isa::Outcome BlockContext::execute() {
+isa::Outcome BlockContext::execute_span() {
   state_.counts.warp_insns += span_warps_;
   ++span_issued_;
-  return set_active() ? insn_->exec(*this, insn_->insn) : isa::Outcome::kNext;
+  return set_active() ? execute_active() : isa::Outcome::kNext;
 }
 
-isa::Outcome BlockContext::execute_span() {
-  if (!uses_linear_) {
-    return execute();
-  }
+inline isa::Outcome BlockContext::execute_active() {
   const ProgramInsn& insn = *insn_;
-  state_.counts.warp_insns += span_warps_;
-  ++span_issued_;
-  if (!set_active()) {
-    return isa::Outcome::kNext;
+  if (!uses_linear_) {
+    return insn.exec(*this, insn.insn);
   }
   if (insn.may_be_linear && all_active_ && insn.reads.is_within(linear_) && execute_linear()) {
     return isa::Outcome::kNext;
@@ -399,7 +394,7 @@ void BlockContext::run_span(uint64_t end) {
 isa::Outcome BlockContext::execute_span_observed(bool is_told) {
   const uint32_t pc = pc_;
   if (!is_told) {
-    return execute();
+    return execute_span();
   }
   state_.counts.warp_insns += span_warps_;
   ++span_issued_;
@@ -417,7 +412,7 @@ isa::Outcome BlockContext::execute_span_observed(bool is_told) {
   watching.notify_insn(
       kWantsSpan, pc, Interest::kSpan, [&](Observer& observer) { observer.before_span(span_); });
   is_span_told_ = true;
-  const isa::Outcome outcome = insn_->exec(*this, insn_->insn);
+  const isa::Outcome outcome = execute_active();
   is_span_told_ = false;
   if (outcome == isa::Outcome::kNext) {
     watching.notify_insn(
@@ -430,6 +425,8 @@ bool BlockContext::execute_warps_observed() {
   const uint32_t first = first_;
   const uint32_t count = count_;
   flush();
+  const bool uses_linear = uses_linear_;
+  uses_linear_ = false;
   for (uint32_t w = first; w < first + count; ++w) {
     if (state_.warps[w].status != WarpStatus::kReady) {
       continue; // done
@@ -439,6 +436,7 @@ bool BlockContext::execute_warps_observed() {
       return false;
     }
   }
+  uses_linear_ = uses_linear;
   bind_span(first, count);
   pcs_written_ = true;
   return true;
@@ -468,10 +466,12 @@ void BlockContext::run_span_observed(uint64_t end) {
       }
     }
     if (pcs_written_) {
-      flush();
+      if (run_.live_warps_ == 0) {
+        break;
+      }
       if (!regroup()) {
         plan_meeting(insns_[issued_pc].join_pc);
-        return;
+        break;
       }
       pcs_written_ = false;
     }

@@ -10,6 +10,7 @@
 #include "isa/linear.h"
 #include "simulator/access_ledger.h"
 #include "simulator/block.h"
+#include "simulator/each_lane.h"
 #include "simulator/issue_record.h"
 #include "simulator/launch.h"
 #include "simulator/program.h"
@@ -125,9 +126,9 @@ private:
   bool execute_warps_observed();
   /// Executes insn_ at pc_ for the span; guard and scope applied. False: nothing to execute.
   bool set_active();
-  isa::Outcome execute();
-  /// The same where registers may be linear.
   isa::Outcome execute_span();
+  /// The same after set_active(). Registers may be linear where uses_linear_ says so.
+  isa::Outcome execute_active();
   void keep_loaded();
   const IssueRecord& execute_recorded(uint32_t warp);
   /// Writes pc_ and the issue counts back to the warps.
@@ -167,6 +168,8 @@ private:
   }
   void settle_linear(const ResourceSet& set);
   void settle_all_linear();
+  /// One register whose storage somebody wants to read.
+  void settle_reg32(unsigned index);
   /// A block's first span takes the zeroes of its registers for linear values.
   void start_registers();
   void zero_registers();
@@ -281,13 +284,14 @@ private:
                         bool writes,
                         bool is_strided,
                         uint64_t stride);
-  /// What after_span is told of an access whose lanes are proven.
-  void record_span_access(const isa::Operand& mem,
-                          const Lanes& lanes,
+  /// What after_span is told of an access whose lanes are proven: linear in the lane, or else at
+  /// addresses_.
+  void record_span_access(isa::Space space,
                           uint32_t element_bytes,
                           uint32_t count,
                           bool reads,
-                          bool writes);
+                          bool writes,
+                          const isa::LinearValue* at);
   uint8_t* lane_host(const Lanes& lanes, unsigned lane, uint32_t element_bytes) const;
   // With incoherent data caches: what loads see instead of memory, what stores leave behind.
   bool has_data_caches(const isa::Operand& mem) const {
@@ -378,23 +382,5 @@ private:
   std::array<std::vector<uint64_t>, isa::kMaxOperands> spare64_;
   const Allocation* last_allocation_ = nullptr;
 };
-
-/// Calls act(lane) for every set bit of the words, ascending.
-template <class Act> inline void for_each_lane(const uint32_t* words, unsigned warps, Act&& act) {
-  for (unsigned w = 0; w < warps; ++w) {
-    uint32_t word = words[w];
-    const unsigned base = w * isa::kWarpLanes;
-    if (word == ~0u) {
-      for (unsigned i = 0; i < isa::kWarpLanes; ++i) {
-        act(base + i);
-      }
-      continue;
-    }
-    while (word != 0) {
-      act(base + static_cast<unsigned>(__builtin_ctz(word)));
-      word &= word - 1;
-    }
-  }
-}
 
 } // namespace pto::sim

@@ -214,7 +214,7 @@ Outcome BlockContext::ret() {
 }
 
 bool BlockContext::end_together() {
-  if (!observers().empty()) {
+  if (observers().wants(kWantsExit)) {
     return false;
   }
   for (uint32_t i = 0; i < count_; ++i) {

@@ -6,7 +6,8 @@
 // and its lanes are not written (the register is *linear*); what needs the lanes writes them first
 // (settle). An insn whose sources are uniform but that has no linear form is executed for one warp,
 // and its result is uniform. Nobody outside a span sees a linear register: all are settled when the
-// span ends, before a fault is told, and observed runs have none.
+// span ends, before a fault is told, and before an insn that observers want by the warp; whoever
+// asks a BlockRun for a register in between is told its value.
 #include "simulator/block_context.h"
 
 #include <algorithm>
@@ -87,6 +88,15 @@ void BlockContext::settle_all_linear() {
   if (has_linear()) {
     settle_linear(linear_);
   }
+}
+
+void BlockContext::settle_reg32(unsigned index) {
+  if (registers_are_zero_) {
+    zero_registers();
+  }
+  ResourceSet one;
+  one.add_reg32(index);
+  settle(one);
 }
 
 std::optional<uint64_t> BlockContext::lane_of(const LinearValue& value, uint32_t lane) const {
@@ -323,6 +333,9 @@ bool BlockContext::plan_linear(const isa::Operand& operand,
     const bool is_by_lane = lanes.lane_step == int64_t{access_bytes} &&
                             (count_ == 1 || lanes.warp_step == lanes.lane_step * isa::kWarpLanes);
     static_cast<void>(enter_ledger(lowest, bytes, 0, is_by_lane ? access_bytes : 0, writes));
+  }
+  if (is_span_told_) {
+    record_span_access(mem.space, element_bytes, count, reads, writes, &at);
   }
   if (is_together_) {
     note_linear_access(mem.space, access_bytes, at);

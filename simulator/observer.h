@@ -12,6 +12,7 @@
 // program to the engine's fast loops.
 #pragma once
 
+#include "isa/linear.h"
 #include "simulator/issue_record.h"
 
 #include <cstdint>
@@ -68,9 +69,9 @@ struct SpanRecord {
 
   // After a LOAD, STORE or ATOM; as in IssueRecord.
   bool has_access = false;
-  bool is_contiguous = false; // lane i of the span accesses first_address + i * access_bytes
-  uint64_t first_address = 0;
-  const uint64_t* addresses = nullptr; // by lane of the span, unless it is contiguous
+  bool is_linear = false; // the lanes' addresses are `at`
+  isa::LinearValue at;
+  const uint64_t* addresses = nullptr; // by lane of the span, unless it is linear
   isa::Space space = isa::Space::kHbm;
   uint32_t access_bytes = 0;
   uint8_t element_bytes = 0;
@@ -79,9 +80,15 @@ struct SpanRecord {
   bool writes_memory = false;
   bool is_atomic = false;
 
+  /// Neighbouring lanes access neighbouring bytes, across warps as well.
+  bool is_contiguous() const {
+    return is_linear && at.lane_step == access_bytes &&
+           (warp_count == 1 || at.warp_step == uint64_t{access_bytes} * isa::kWarpLanes);
+  }
   uint64_t address(uint32_t lane_of_span) const {
-    return is_contiguous ? first_address + uint64_t{lane_of_span} * access_bytes
-                         : addresses[lane_of_span];
+    return is_linear ? at.base + lane_of_span % isa::kWarpLanes * at.lane_step +
+                           lane_of_span / isa::kWarpLanes * at.warp_step
+                     : addresses[lane_of_span];
   }
 };
 

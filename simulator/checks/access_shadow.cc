@@ -14,13 +14,13 @@ AccessShadow::Words& AccessShadow::words_of(AccessCell& line) {
   if (line.is_split) {
     return words_[line.write.pc];
   }
-  Words& words = words_.emplace_back();
+  Words& words = words_.add();
   if (line.write.is_present() || line.reads[0].is_present() || line.reads[1].is_present()) {
     words.fill(line); // masks of a line are those of a whole word
   }
   line = AccessCell{};
   line.is_split = true;
-  line.write.pc = static_cast<uint32_t>(words_.size() - 1) & 0x3ffffff;
+  line.write.pc = static_cast<uint32_t>(words_.count() - 1) & 0x3ffffff;
   return words;
 }
 
@@ -28,7 +28,7 @@ AccessShadow::Bytes& AccessShadow::bytes_of(AccessCell& word) {
   if (word.is_split) {
     return bytes_[word.write.pc];
   }
-  Bytes& bytes = bytes_.emplace_back();
+  Bytes& bytes = bytes_.add();
   for (unsigned i = 0; i < kWordBytes; ++i) {
     AccessCell& byte = bytes[i];
     if ((word.write_bytes >> i & 1) != 0) {
@@ -45,7 +45,7 @@ AccessShadow::Bytes& AccessShadow::bytes_of(AccessCell& word) {
   }
   word = AccessCell{};
   word.is_split = true;
-  word.write.pc = static_cast<uint32_t>(bytes_.size() - 1) & 0x3ffffff;
+  word.write.pc = static_cast<uint32_t>(bytes_.count() - 1) & 0x3ffffff;
   return bytes;
 }
 

@@ -8,12 +8,17 @@
 // bytes are accessed apart into four cells more.
 #pragma once
 
+#include "isa/error.h"
+#include "isa/insn.h"
 #include "simulator/checks/happens_before.h"
 #include "simulator/checks/paged_array.h"
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
-#include <deque>
+#include <memory>
+#include <span>
+#include <vector>
 
 namespace pto::sim {
 
@@ -37,11 +42,36 @@ struct AccessCell {
 };
 static_assert(sizeof(AccessCell) == 40);
 
+/// Parts of split cells, by number. They stay where they are.
+template <class Part> class PartPool {
+public:
+  Part& operator[](size_t number) { return (*chunks_[number / kChunk])[number % kChunk]; }
+  /// A new one, whose number is count() - 1.
+  Part& add() {
+    if (count_ == chunks_.size() * kChunk) {
+      chunks_.push_back(std::make_unique<std::array<Part, kChunk>>());
+    }
+    Part& part = (*this)[count_++];
+    part = Part{};
+    return part;
+  }
+  size_t count() const { return count_; }
+  /// Keeps the memory.
+  void clear() { count_ = 0; }
+
+private:
+  static constexpr size_t kChunk = 8;
+
+  std::vector<std::unique_ptr<std::array<Part, kChunk>>> chunks_;
+  size_t count_ = 0;
+};
+
 class AccessShadow {
 public:
   static constexpr uint64_t kLineBytes = 64;
   static constexpr uint64_t kWordBytes = 4;
 
+  /// Nothing was accessed. Keeps the memory, for a shadow that is soon used again.
   void clear();
 
   /// Calls visit(cell, byte_mask, address, bytes) for the cells of [address, address + bytes). The
@@ -61,6 +91,26 @@ public:
     }
   }
 
+  /// Asks the host's cache for the cells of accesses that are to come. A gather has 32 of them far
+  /// apart, and waiting for each in turn would be most of its cost.
+  void prefetch(std::span<const uint64_t> addresses) {
+    constexpr size_t kFits = 512; // a small shadow is in that cache already
+    if (words_.count() < kFits) {
+      return;
+    }
+    std::array<const AccessCell*, isa::kWarpLanes> lines{};
+    PTO_CHECK(addresses.size() <= lines.size());
+    for (size_t i = 0; i < addresses.size(); ++i) {
+      lines[i] = &lines_[addresses[i] / kLineBytes];
+      prefetch(*lines[i]);
+    }
+    for (size_t i = 0; i < addresses.size(); ++i) {
+      if (lines[i]->is_split) {
+        prefetch(words_[lines[i]->write.pc][addresses[i] % kLineBytes / kWordBytes]);
+      }
+    }
+  }
+
   /// The cell that stands for a byte now.
   const AccessCell& peek(uint64_t address);
 
@@ -69,6 +119,11 @@ private:
   using Words = std::array<AccessCell, kLineBytes / kWordBytes>;
   using Bytes = std::array<AccessCell, kWordBytes>;
 
+  static void prefetch(const AccessCell& cell) {
+    const char* begin = reinterpret_cast<const char*>(&cell);
+    __builtin_prefetch(begin, 1);
+    __builtin_prefetch(begin + sizeof(AccessCell) - 1, 1);
+  }
   template <class Visit>
   void visit_words(Words& words, uint64_t begin, uint64_t end, Visit& visit) {
     for (uint64_t at = begin; at < end;) {
@@ -98,8 +153,8 @@ private:
   Bytes& bytes_of(AccessCell& word);
 
   PagedArray<AccessCell> lines_;
-  std::deque<Words> words_;
-  std::deque<Bytes> bytes_;
+  PartPool<Words> words_;
+  PartPool<Bytes> bytes_;
 };
 
 } // namespace pto::sim

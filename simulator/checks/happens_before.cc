@@ -93,20 +93,15 @@ uint32_t HappensBefore::time(uint64_t block, uint32_t warp) const {
 }
 
 bool HappensBefore::is_ordered(Agent agent, uint32_t time, uint64_t block, uint32_t warp) const {
-  if ((agent & kCopyBit) != 0) {
-    const Copy& copy = copies_[agent & ~kCopyBit];
-    if (copy.block == block && (copy.waited_by >> warp & 1) != 0) {
-      return true;
-    }
-    return copy.waiter != kNoAgent && is_ordered(copy.waiter, copy.wait_time, block, warp);
+  return is_ordered(agent, time, view(block, warp));
+}
+
+bool HappensBefore::is_copy_ordered(Agent agent, uint64_t block, uint32_t warp) const {
+  const Copy& copy = copies_[agent & ~kCopyBit];
+  if (copy.block == block && (copy.waited_by >> warp & 1) != 0) {
+    return true;
   }
-  const Block& here = blocks_.at(block);
-  if (block_of(agent) == block) {
-    if (warp_of(agent) == warp || time < here.barrier_time) {
-      return true;
-    }
-  }
-  return time <= here.warps[warp].knows.time(agent); // times begin at 1
+  return copy.waiter != kNoAgent && is_ordered(copy.waiter, copy.wait_time, block, warp);
 }
 
 void HappensBefore::barrier(uint64_t block) {
@@ -123,6 +118,7 @@ void HappensBefore::barrier(uint64_t block) {
   for (Warp& warp : here.warps) {
     warp.time = here.barrier_time;
     warp.knows = all;
+    warp.acquired.reset();
   }
   for (const Agent open : here.open_copies) {
     copies_[open & ~kCopyBit].waited_by = ~uint64_t{0};
@@ -147,10 +143,6 @@ void HappensBefore::fence(uint64_t block, uint32_t warp, bool device) {
   ++self.time;
 }
 
-bool HappensBefore::has_fenced(uint64_t block, uint32_t warp) const {
-  return blocks_.at(block).warps[warp].fence_knows != nullptr;
-}
-
 void HappensBefore::release(uint64_t block, uint32_t warp, uint64_t location) {
   const Warp& self = blocks_.at(block).warps[warp];
   if (self.fence_knows == nullptr) {
@@ -171,12 +163,9 @@ void HappensBefore::acquire(uint64_t block, uint32_t warp, uint64_t location) {
     return;
   }
   Warp& self = blocks_.at(block).warps[warp];
-  if (found->second.on_device != nullptr) {
-    self.knows.join(*found->second.on_device);
-  }
-  if (found->second.block == block && found->second.in_block != nullptr &&
-      found->second.in_block != found->second.on_device) {
-    self.knows.join(*found->second.in_block);
+  self.take_in(found->second.on_device);
+  if (found->second.block == block) {
+    self.take_in(found->second.in_block);
   }
 }
 

@@ -66,7 +66,12 @@ public:
   uint32_t warp_of(Agent warp_agent) const { return warp_agent % warps_; }
   uint32_t time(uint64_t block, uint32_t warp) const;
 
+  /// A warp of a block that has begun, found once for many questions. Valid until the block's next
+  /// event of another kind than an access.
+  class View;
+  View view(uint64_t block, uint32_t warp) const;
   /// The earlier access is certain to be over when (block, warp) executes its next insn.
+  bool is_ordered(Agent agent, uint32_t time, const View& view) const;
   bool is_ordered(Agent agent, uint32_t time, uint64_t block, uint32_t warp) const;
 
   void barrier(uint64_t block);
@@ -75,7 +80,6 @@ public:
   void release(uint64_t block, uint32_t warp, uint64_t location);
   /// Atomic or .cv load of the location: learns what was published there.
   void acquire(uint64_t block, uint32_t warp, uint64_t location);
-  bool has_fenced(uint64_t block, uint32_t warp) const;
 
   /// A copy starts; the agent of its accesses.
   Agent copy_start(uint64_t block, uint64_t id);
@@ -92,6 +96,7 @@ public:
   const Copy& copy(Agent copy_agent) const { return copies_[copy_agent & ~kCopyBit]; }
 
 private:
+  bool is_copy_ordered(Agent agent, uint64_t block, uint32_t warp) const;
   /// One fence may be published at many locations.
   using SharedKnowledge = std::shared_ptr<const Knowledge>;
   struct Warp {
@@ -100,12 +105,27 @@ private:
     // What a release publishes: what the last fence covered. Null: no fence yet.
     SharedKnowledge fence_knows;
     SharedKnowledge device_fence_knows;
+    SharedKnowledge acquired; // the last that `knows` has taken in since the block's barrier
+
+    void take_in(const SharedKnowledge& published) {
+      if (published != nullptr && published != acquired) {
+        knows.join(*published);
+        acquired = published;
+      }
+    }
   };
   struct Block {
     std::vector<Warp> warps;
     uint32_t barrier_time = 0; // accesses of the block before it are known to all its warps
     std::unordered_map<uint64_t, Agent> copies; // by id
     std::vector<Agent> open_copies;             // waited for by some warp, not yet known to all
+
+    void renew() {
+      warps.clear();
+      barrier_time = 0;
+      copies.clear();
+      open_copies.clear();
+    }
   };
   struct Published {
     uint64_t block = 0;
@@ -120,5 +140,45 @@ private:
   std::unordered_map<uint64_t, Published> published_;
   std::vector<Copy> copies_;
 };
+
+class HappensBefore::View {
+public:
+  uint64_t block() const { return block_; }
+  uint32_t warp() const { return warp_; }
+  Agent agent() const { return first_agent_ + warp_; }
+  uint32_t time() const { return self_->time; }
+  bool has_fenced() const { return self_->fence_knows != nullptr; }
+
+private:
+  friend class HappensBefore;
+  uint64_t block_ = 0;
+  uint32_t warp_ = 0;
+  Agent first_agent_ = 0; // of the block's warps
+  uint32_t barrier_time_ = 0;
+  const Warp* self_ = nullptr;
+};
+
+inline HappensBefore::View HappensBefore::view(uint64_t block, uint32_t warp) const {
+  const Block& here = blocks_.at(block);
+  View view;
+  view.block_ = block;
+  view.warp_ = warp;
+  view.first_agent_ = agent(block, 0);
+  view.barrier_time_ = here.barrier_time;
+  view.self_ = &here.warps[warp];
+  return view;
+}
+
+inline bool HappensBefore::is_ordered(Agent agent, uint32_t time, const View& view) const {
+  if ((agent & kCopyBit) != 0) {
+    return is_copy_ordered(agent, view.block_, view.warp_);
+  }
+  const uint32_t in_block = agent - view.first_agent_;
+  if (in_block < warps_ && (in_block == view.warp_ || time < view.barrier_time_)) {
+    return true;
+  }
+  const Knowledge& knows = view.self_->knows;
+  return !knows.facts().empty() && time <= knows.time(agent); // times begin at 1
+}
 
 } // namespace pto::sim

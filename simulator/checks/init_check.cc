@@ -2,9 +2,11 @@
 // The init check, see the header.
 #include "simulator/checks/init_check.h"
 
+#include "isa/error.h"
 #include "isa/insn_desc.h"
 #include "simulator/block.h"
 #include "simulator/checks/first_use.h"
+#include "simulator/each_lane.h"
 #include "simulator/launch.h"
 #include "simulator/program.h"
 
@@ -13,6 +15,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <type_traits>
 
 namespace pto::sim {
 
@@ -55,6 +58,43 @@ Interest interest_in(const ProgramInsn& decoded, const ResourceSet& suspects) {
   return accesses_l1 ? Interest::kSpan : Interest::kNone;
 }
 
+/// Flags of the widest access of a lane.
+constexpr std::array<uint8_t, 32> kAllDefined = [] {
+  std::array<uint8_t, 32> flags{};
+  flags.fill(1);
+  return flags;
+}();
+
+/// Calls act with the size as a constant, for which a few bytes are set or compared at once.
+template <class Act> void with_constant_bytes(uint32_t bytes, Act&& act) {
+  switch (bytes) {
+  case 1:
+    return act(std::integral_constant<size_t, 1>());
+  case 2:
+    return act(std::integral_constant<size_t, 2>());
+  case 4:
+    return act(std::integral_constant<size_t, 4>());
+  case 8:
+    return act(std::integral_constant<size_t, 8>());
+  case 16:
+    return act(std::integral_constant<size_t, 16>());
+  default:
+    PTO_CHECK(bytes <= kAllDefined.size());
+    return act(size_t{bytes});
+  }
+}
+
+uint64_t span_bytes(const SpanRecord& span) {
+  return uint64_t{span.access_bytes} * isa::kWarpLanes * span.warp_count;
+}
+
+/// All lanes access, each the bytes next to those of the lane before.
+bool is_one_range(const SpanRecord& span) {
+  return span.is_contiguous() && std::all_of(span.exec_masks,
+                                             span.exec_masks + span.warp_count,
+                                             [](uint32_t mask) { return mask == ~0u; });
+}
+
 bool is_register(const Operand& operand) {
   return operand.kind == OperandKind::kReg32 || operand.kind == OperandKind::kReg64 ||
          operand.kind == OperandKind::kPred;
@@ -80,6 +120,12 @@ void InitCheck::launch_begin(const Launch& launch) {
   tainted_blocks_ = 0;
   is_tainted_ = false;
   suspects_ = read_before_write(launch.program());
+  suspect_slots_.clear();
+  for (unsigned slot = 0; slot < kSlots; ++slot) {
+    if (is_suspect(suspects_, slot)) {
+      suspect_slots_.push_back(slot);
+    }
+  }
   quiet_.clear();
   for (const ProgramInsn& decoded : launch.program().insns()) {
     quiet_.push_back(interest_in(decoded, suspects_));
@@ -87,17 +133,31 @@ void InitCheck::launch_begin(const Launch& launch) {
   interests_ = quiet_;
 }
 
+void InitCheck::BlockData::define_l1(uint64_t offset, uint64_t bytes) {
+  std::memset(l1.data() + offset, 1, bytes);
+  l1_end = std::max(l1_end, offset + bytes);
+}
+
 void InitCheck::block_begin(const BlockRun& block) {
   BlockData& data = blocks_.begin(block.index());
-  data.warps = block.warp_count();
-  data.defined.assign(size_t{kSlots} * data.warps, ~0u);
-  for (unsigned slot = 0; slot < kSlots; ++slot) {
-    if (is_suspect(suspects_, slot)) {
-      std::fill_n(data.defined.begin() + size_t{slot} * data.warps, data.warps, 0u);
-    }
+  const bool is_new = data.warps == 0;
+  if (is_new) {
+    data.warps = block.warp_count();
+    data.origins.resize(size_t{kSlots} * data.warps);
+    data.l1.resize(block.scratchpad().capacity_bytes());
   }
-  data.origins.assign(size_t{kSlots} * data.warps, Origin{});
-  data.l1.assign(block.scratchpad().capacity_bytes(), 0);
+  std::fill_n(data.l1.begin(), data.l1_end, uint8_t{0});
+  data.l1_end = 0;
+  if (is_new || data.has_changed) {
+    data.defined.assign(size_t{kSlots} * data.warps, ~0u);
+    for (const unsigned slot : suspect_slots_) {
+      const size_t first = size_t{slot} * data.warps;
+      std::fill_n(data.defined.begin() + static_cast<std::ptrdiff_t>(first), data.warps, 0u);
+      // Origins of others are set together with what makes them undefined.
+      std::fill_n(data.origins.begin() + static_cast<std::ptrdiff_t>(first), data.warps, Origin{});
+    }
+    data.has_changed = false;
+  }
 }
 
 void InitCheck::block_end(const BlockRun& block) {
@@ -236,11 +296,9 @@ void InitCheck::after_insn(const BlockRun& block, const IssueRecord& record) {
   if (insn.desc->unit == isa::Unit::kC) {
     matrix_product(block, record);
   } else {
-    std::vector<uint8_t>& l1 = blocks_.at(block.index()).l1;
     for (unsigned i = 0; i < record.l1_count; ++i) {
       if (record.l1[i].writes) {
-        const auto first = l1.begin() + static_cast<std::ptrdiff_t>(record.l1[i].offset);
-        std::fill(first, first + static_cast<std::ptrdiff_t>(record.l1[i].size_bytes), uint8_t{1});
+        blocks_.at(block.index()).define_l1(record.l1[i].offset, record.l1[i].size_bytes);
       }
     }
   }
@@ -281,15 +339,50 @@ void InitCheck::after_insn(const BlockRun& block, const IssueRecord& record) {
   }
 }
 
-// Nothing is tainted and no operand is suspect: the values stored are defined.
+// Nothing is tainted and no operand is suspect: the values stored are defined, and so is an
+// atomic's sum of defined values.
 void InitCheck::after_span(const SpanRecord& span) {
   if (!span.has_access || span.space != isa::Space::kL1) {
     return;
   }
+  if (span.reads_memory) {
+    span_loads_from_l1(span);
+  } else {
+    span_stores_to_l1(span);
+  }
+}
+
+void InitCheck::span_stores_to_l1(const SpanRecord& span) {
+  BlockData& in_block = blocks_.at(span.block->index());
+  if (is_one_range(span)) {
+    in_block.define_l1(span.at.base, span_bytes(span));
+    return;
+  }
+  with_constant_bytes(span.access_bytes, [&](auto bytes) {
+    for_each_lane(span.exec_masks, span.warp_count, [&](unsigned lane) {
+      in_block.define_l1(span.address(lane), bytes);
+    });
+  });
+}
+
+void InitCheck::span_loads_from_l1(const SpanRecord& span) {
+  const uint8_t* l1 = blocks_.at(span.block->index()).l1.data();
+  if (is_one_range(span) && std::memchr(l1 + span.at.base, 0, span_bytes(span)) == nullptr) {
+    return;
+  }
   operands_ = {};
   elements_.clear();
-  std::vector<uint8_t>& l1 = blocks_.at(span.block->index()).l1;
   for (uint32_t w = 0; w < span.warp_count; ++w) {
+    const uint32_t first = w * isa::kWarpLanes;
+    bool is_defined = true;
+    with_constant_bytes(span.access_bytes, [&](auto bytes) {
+      for_each_lane(span.exec_masks + w, 1, [&](unsigned lane) {
+        is_defined &= std::memcmp(l1 + span.address(first + lane), kAllDefined.data(), bytes) == 0;
+      });
+    });
+    if (is_defined) {
+      continue;
+    }
     L1Access access{.block = *span.block,
                     .insn = span.decoded->insn,
                     .pc = span.pc,
@@ -299,31 +392,10 @@ void InitCheck::after_span(const SpanRecord& span) {
                     .element_bytes = span.element_bytes,
                     .writes = span.writes_memory,
                     .is_atomic = span.is_atomic};
-    if (access.mask == 0) {
-      continue;
-    }
-    if (span.is_contiguous && access.mask == ~0u) {
-      const uint64_t begin = span.address(w * isa::kWarpLanes);
-      const uint64_t bytes = uint64_t{span.access_bytes} * isa::kWarpLanes;
-      uint8_t* flags = l1.data() + begin;
-      if (!span.reads_memory) {
-        std::fill_n(flags, bytes, uint8_t{1});
-        continue;
-      }
-      if (std::memchr(flags, 0, bytes) == nullptr) {
-        continue;
-      }
-    }
     for (unsigned lane = 0; lane < isa::kWarpLanes; ++lane) {
-      if ((access.mask >> lane & 1) != 0) {
-        access.addresses[lane] = span.address(w * isa::kWarpLanes + lane);
-      }
+      access.addresses[lane] = span.address(first + lane);
     }
-    if (span.reads_memory) {
-      load_from_l1(access);
-    } else {
-      store_to_l1(access);
-    }
+    load_from_l1(access);
   }
 }
 
@@ -337,6 +409,7 @@ void InitCheck::define(uint64_t block,
   const size_t at = size_t{slot} * in_block.warps + warp;
   uint32_t& defined = in_block.defined[at];
   const bool was_tainted = defined != ~0u;
+  in_block.has_changed = true;
   defined = (defined & ~mask) | (mask & ~undefined);
   if ((undefined & mask) != 0) {
     in_block.origins[at] = origin;
@@ -357,13 +430,16 @@ bool InitCheck::l1_defined(BlockData& data,
                            uint64_t offset,
                            uint64_t bytes,
                            uint64_t& first_undefined) {
-  for (uint64_t at = offset; at < offset + bytes && at < data.l1.size(); ++at) {
-    if (data.l1[at] == 0) {
-      first_undefined = at;
-      return false;
-    }
+  if (offset >= data.l1.size()) {
+    return true;
   }
-  return true;
+  const uint8_t* flags = data.l1.data();
+  const void* found = std::memchr(flags + offset, 0, std::min(bytes, data.l1.size() - offset));
+  if (found == nullptr) {
+    return true;
+  }
+  first_undefined = static_cast<uint64_t>(static_cast<const uint8_t*>(found) - flags);
+  return false;
 }
 
 void InitCheck::load_from_l1(const L1Access& access) {
@@ -420,6 +496,7 @@ void InitCheck::store_to_l1(const L1Access& access) {
       const uint64_t byte = access.addresses[lane] + at;
       if (byte < in_block.l1.size()) {
         in_block.l1[byte] = (undefined >> lane & 1) == 0 ? 1 : 0;
+        in_block.l1_end = std::max(in_block.l1_end, byte + 1);
       }
     }
   }
@@ -441,8 +518,24 @@ void InitCheck::matrix_product(const BlockRun& block, const IssueRecord& record)
   const uint64_t lda = leading(6, record.k) * in_bytes;
   const uint64_t ldb = leading(7, record.n) * in_bytes;
   const uint64_t ldc = leading(8, record.n) * 4;
-  std::vector<uint8_t> column_defined(record.n, 1);
   uint64_t first = 0;
+  const auto are_rows_defined =
+      [&](const L1Record& tile, uint32_t rows, uint64_t row, uint64_t to_next) {
+        if (row == to_next) {
+          return l1_defined(in_block, tile.offset, rows * row, first);
+        }
+        bool all = true;
+        for (uint32_t i = 0; i < rows && all; ++i) {
+          all = l1_defined(in_block, tile.offset + i * to_next, row, first);
+        }
+        return all;
+      };
+  if (are_rows_defined(record.l1[1], record.m, record.k * in_bytes, lda) &&
+      are_rows_defined(record.l1[2], record.k, record.n * in_bytes, ldb) &&
+      are_rows_defined(record.l1[0], record.m, uint64_t{record.n} * 4, ldc)) {
+    return; // and C stays so
+  }
+  std::vector<uint8_t> column_defined(record.n, 1);
   for (uint32_t k = 0; k < record.k; ++k) {
     for (uint32_t j = 0; j < record.n; ++j) {
       column_defined[j] &=
@@ -456,6 +549,7 @@ void InitCheck::matrix_product(const BlockRun& block, const IssueRecord& record)
       const uint64_t c = record.l1[0].offset + i * ldc + j * 4;
       const bool is_defined = row && column_defined[j] != 0 && l1_defined(in_block, c, 4, first);
       std::fill_n(in_block.l1.begin() + static_cast<std::ptrdiff_t>(c), 4, is_defined ? 1 : 0);
+      in_block.l1_end = std::max(in_block.l1_end, c + 4);
     }
   }
 }
@@ -465,8 +559,7 @@ void InitCheck::copy_start(const EventSite& site, const CopyRecord& copy) {
   for (uint32_t row = 0; row < copy.shape.rows; ++row) {
     const uint64_t offset = copy.l1_row(row);
     if (copy.direction == isa::CopyDirection::kHbmToL1) {
-      std::fill_n(
-          in_block.l1.begin() + static_cast<std::ptrdiff_t>(offset), copy.shape.row_bytes, 1);
+      in_block.define_l1(offset, copy.shape.row_bytes);
       continue;
     }
     uint64_t first = 0;

@@ -53,9 +53,15 @@ private:
     std::vector<uint32_t> defined; // [register of RegisterFile order][warp]: lanes
     std::vector<Origin> origins;   // likewise, of the last undefined value
     std::vector<uint8_t> l1;       // by byte: 1 = defined
+    uint64_t l1_end = 0;           // of the bytes that were defined at some time
+    bool has_changed = false;      // `defined` is no longer that of a new block
     uint32_t warps = 0;
+
     uint64_t tainted = 0; // (register, warp) pairs with an undefined value, of registers that
                           // are written before they are read
+
+    void renew() { tainted = 0; } // block_begin() does the rest
+    void define_l1(uint64_t offset, uint64_t bytes);
   };
   /// One warp's access to scratchpad.
   struct L1Access {
@@ -83,6 +89,9 @@ private:
   Undefined selected(const EventSite& site, const isa::Insn& insn, uint32_t lanes);
   void load_from_l1(const L1Access& access);
   void store_to_l1(const L1Access& access);
+  /// In the quiet state.
+  void span_stores_to_l1(const SpanRecord& span);
+  void span_loads_from_l1(const SpanRecord& span);
   void matrix_product(const BlockRun& block, const IssueRecord& record);
   void define(uint64_t block,
               uint32_t warp,
@@ -95,9 +104,10 @@ private:
   void report(const EventSite& site, const Undefined& undefined, const char* use);
 
   Findings& findings_;
-  ResourceSet suspects_;            // registers that may be read before they are written
-  std::vector<Interest> quiet_;     // interests while nothing is tainted
-  std::vector<Interest> interests_; // as they are now
+  ResourceSet suspects_;                // registers that may be read before they are written
+  std::vector<unsigned> suspect_slots_; // the same
+  std::vector<Interest> quiet_;         // interests while nothing is tainted
+  std::vector<Interest> interests_;     // as they are now
   bool is_tainted_ = false;
   uint64_t tainted_blocks_ = 0;
   BlockMap<BlockData> blocks_;

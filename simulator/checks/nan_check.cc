@@ -3,6 +3,7 @@
 #include "simulator/checks/nan_check.h"
 
 #include "isa/insn_desc.h"
+#include "isa/lane_ops.h"
 #include "simulator/block.h"
 #include "simulator/launch.h"
 #include "simulator/program.h"
@@ -58,6 +59,25 @@ bool is_nan(uint64_t bits, isa::Type type) {
   default:
     return false;
   }
+}
+
+// Some value has all exponent bits of its low or of its high half set.
+PTO_HOST_CLONES bool
+has_full_exponent(const uint32_t* values, size_t count, uint32_t low, uint32_t high) {
+  uint32_t found = 0;
+  for (size_t i = 0; i < count; ++i) {
+    found |= static_cast<uint32_t>((values[i] & low) == low) |
+             static_cast<uint32_t>((values[i] & high) == high);
+  }
+  return found != 0;
+}
+
+PTO_HOST_CLONES bool has_zero(const uint32_t* values, size_t count) {
+  uint32_t found = 0;
+  for (size_t i = 0; i < count; ++i) {
+    found |= static_cast<uint32_t>(values[i] == 0);
+  }
+  return found != 0;
 }
 
 // Which insns make values, judged by the row's columns. A load, a shuffle or a copy of a register
@@ -151,6 +171,9 @@ void NanCheck::after_span(const SpanRecord& span) {
   const isa::Insn& insn = span.decoded->insn;
   const auto [low, high] = exponents(isa::operand_type(insn, 0));
   const uint32_t* results = span.block->reg32_of_warp(insn.operands[0].index, span.first_warp);
+  if (!has_full_exponent(results, size_t{span.warp_count} * isa::kWarpLanes, low, high)) {
+    return;
+  }
   for (uint32_t w = 0; w < span.warp_count; ++w, results += isa::kWarpLanes) {
     uint32_t suspicious = 0;
     for (unsigned lane = 0; lane < isa::kWarpLanes; ++lane) {
@@ -166,13 +189,23 @@ void NanCheck::after_span(const SpanRecord& span) {
 
 void NanCheck::division(const SpanRecord& span) {
   const isa::Insn& insn = span.decoded->insn;
+  const isa::Operand& divisor = insn.operands[2];
+  const bool is_uniform =
+      divisor.kind == isa::OperandKind::kImm || divisor.kind == isa::OperandKind::kParam;
+  if (is_uniform && span.block->source_value(divisor, insn.type, 0) != 0) {
+    return;
+  }
+  if (divisor.kind == isa::OperandKind::kReg32 && isa::bits(insn.type) == 32 &&
+      !has_zero(span.block->reg32_of_warp(divisor.index, span.first_warp),
+                size_t{span.warp_count} * isa::kWarpLanes)) {
+    return;
+  }
   for (uint32_t w = 0; w < span.warp_count; ++w) {
     const uint32_t warp = span.first_warp + w;
     uint32_t zero_lanes = 0;
     for (unsigned lane = 0; lane < isa::kWarpLanes; ++lane) {
       if ((span.exec_masks[w] >> lane & 1) != 0 &&
-          span.block->source_value(insn.operands[2], insn.type, warp * isa::kWarpLanes + lane) ==
-              0) {
+          span.block->source_value(divisor, insn.type, warp * isa::kWarpLanes + lane) == 0) {
         zero_lanes |= 1u << lane;
       }
     }

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// An array over a sparse 64-bit index: pages made on first use, the last few of them at hand.
+// An array over a sparse 64-bit index: pages made on first use, found by a hash table with open
+// addressing, since a gather asks for another page in every lane.
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <unordered_map>
+#include <vector>
 
 namespace pto::sim {
 
@@ -13,33 +15,78 @@ template <class Cell> class PagedArray {
 public:
   static constexpr uint64_t kPageCells = 64;
 
-  Cell& operator[](uint64_t index) {
-    const uint64_t number = index / kPageCells;
-    Recent& recent = recent_[(number ^ number >> 4 ^ number >> 8) % kRecent];
-    if (recent.number != number) {
-      std::unique_ptr<Page>& page = pages_[number];
-      if (page == nullptr) {
-        page = std::make_unique<Page>();
-      }
-      recent = {number, page.get()};
-    }
-    return (*recent.page)[index % kPageCells];
-  }
+  Cell& operator[](uint64_t index) { return page(index / kPageCells)[index % kPageCells]; }
+
+  /// All cells are as new. Keeps the memory, for an array that is soon used again.
   void clear() {
-    pages_.clear();
-    recent_.fill({});
+    for (size_t i = 0; i < used_; ++i) {
+      pages_[i]->fill(Cell{});
+    }
+    used_ = 0;
+    slots_.assign(slots_.size(), Slot{});
+    last_ = {};
   }
 
 private:
-  static constexpr size_t kRecent = 16;
   using Page = std::array<Cell, kPageCells>;
-  struct Recent {
-    uint64_t number = ~uint64_t{0};
-    Page* page = nullptr;
+  static constexpr size_t kFirstSlots = 16;
+  struct Slot {
+    uint64_t number = ~uint64_t{0}; // of no page
+    Page* page = nullptr;           // null: free
   };
 
-  std::unordered_map<uint64_t, std::unique_ptr<Page>> pages_;
-  std::array<Recent, kRecent> recent_{};
+  Page& page(uint64_t number) {
+    if (last_.number == number) {
+      return *last_.page;
+    }
+    if (!slots_.empty()) {
+      const Slot& home = slots_[home_of(number)];
+      if (home.number == number) {
+        last_ = home;
+        return *home.page;
+      }
+    }
+    return find_page(number);
+  }
+  size_t home_of(uint64_t number) const {
+    return static_cast<size_t>(number * 0x9e3779b97f4a7c15U >> 32) & (slots_.size() - 1);
+  }
+  [[gnu::noinline]] Page& find_page(uint64_t number) {
+    if (2 * (used_ + 1) > slots_.size()) {
+      grow();
+    }
+    Slot& slot = find(number);
+    if (slot.page == nullptr) {
+      if (used_ == pages_.size()) {
+        pages_.push_back(std::make_unique<Page>());
+      }
+      slot = {number, pages_[used_++].get()};
+    }
+    last_ = slot;
+    return *slot.page;
+  }
+  /// The slot of that page, or the free one where it belongs.
+  Slot& find(uint64_t number) {
+    size_t at = home_of(number);
+    while (slots_[at].page != nullptr && slots_[at].number != number) {
+      at = (at + 1) & (slots_.size() - 1);
+    }
+    return slots_[at];
+  }
+  void grow() {
+    std::vector<Slot> old(slots_.empty() ? kFirstSlots : 2 * slots_.size());
+    old.swap(slots_);
+    for (const Slot& slot : old) {
+      if (slot.page != nullptr) {
+        find(slot.number) = slot;
+      }
+    }
+  }
+
+  std::vector<Slot> slots_; // a power of two of them
+  std::vector<std::unique_ptr<Page>> pages_;
+  size_t used_ = 0; // pages; the others are as new
+  Slot last_;
 };
 
 } // namespace pto::sim

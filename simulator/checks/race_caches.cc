@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 
 namespace pto::sim {
 
@@ -27,7 +28,7 @@ void RaceCheck::control_cached(const BlockRun& block, const IssueRecord& record)
   // PREFETCH is told from INVAL.line by its scope, which is the lane's.
   const bool drops = record.insn->desc->scope == isa::Scope::kWarp;
   for (unsigned lane = 0; lane < isa::kWarpLanes; ++lane) {
-    const uint64_t line = record.addresses[lane] / line_bytes_;
+    const uint64_t line = record.addresses[lane] >> line_log2_;
     if ((record.exec_mask >> lane & 1) == 0) {
       continue;
     }
@@ -49,11 +50,16 @@ void RaceCheck::cached_lines(const WarpAccess& warp) {
   }
   const uint64_t bit = is_tracked ? uint64_t{1} << core : 0;
   uint64_t last_line = ~uint64_t{0};
-  for (unsigned lane = 0; lane < isa::kWarpLanes; ++lane) {
-    if ((warp.mask >> lane & 1) == 0) {
-      continue;
+  const bool is_row = warp.addresses == nullptr && warp.step == span.access_bytes;
+  for (uint32_t open = warp.mask; open != 0;) {
+    const auto lane = static_cast<unsigned>(std::countr_zero(open));
+    const uint64_t address = warp.address(lane);
+    const uint64_t number = address >> line_log2_;
+    open &= open - 1;
+    if (is_row) { // the lanes that follow share the line as far as it goes
+      const uint64_t next = lane + (((number + 1) << line_log2_) - address) / span.access_bytes;
+      open = next < isa::kWarpLanes ? open & ~0u << next : 0;
     }
-    const uint64_t number = warp.address(lane) / line_bytes_;
     if (number == last_line) {
       continue;
     }
@@ -85,7 +91,7 @@ void RaceCheck::stale_read(const WarpAccess& warp,
     const AccessEntry& write = hbm_.peek(at).write;
     is_written = write.is_present() && (write.agent & kCopyBit) == 0 &&
                  order_.block_of(write.agent) == writer_block &&
-                 order_.is_ordered(write.agent, write.time, block.index(), warp.warp);
+                 order_.is_ordered(write.agent, write.time, block.index(), warp.by.warp());
   }
   if (!is_written || findings_.count_known(CheckKind::kRace, span.pc, writer_pc, kStale)) {
     return;
@@ -97,7 +103,7 @@ void RaceCheck::stale_read(const WarpAccess& warp,
        .hint = "load with .cv or .cg, or use inval.line before the load",
        .here = {.pc = span.pc,
                 .block = block.index(),
-                .warp = warp.warp,
+                .warp = warp.by.warp(),
                 .lane_mask = 1u << lane,
                 .what = fmt::format("read of {} bytes", span.access_bytes)},
        .there =

@@ -4,10 +4,13 @@
 #include "simulator/checks/race_check.h"
 
 #include "simulator/block.h"
+#include "simulator/each_lane.h"
 #include "simulator/launch.h"
 #include "simulator/program.h"
 
 #include <algorithm>
+#include <array>
+#include <bit>
 
 namespace pto::sim {
 
@@ -37,12 +40,12 @@ Interest RaceCheck::interest_in(const ProgramInsn& decoded) {
 void RaceCheck::launch_begin(const Launch& launch) {
   launch_ = &launch;
   order_.begin(launch.image().warps);
-  hbm_.clear();
+  hbm_ = AccessShadow();
   blocks_.clear();
-  lines_.clear();
+  lines_ = PagedArray<CachedLine>();
   const uint32_t cores = launch.machine().profile.cores;
   has_caches_ = cores > 1 && launch.block_count() > 1; // one core has nothing to be stale against
-  line_bytes_ = launch.machine().profile.l1.line_bytes;
+  line_log2_ = static_cast<unsigned>(std::countr_zero(launch.machine().profile.l1.line_bytes));
   lines_of_core_.assign(std::min(cores, kTrackedCores), {});
   interests_.clear();
   for (const ProgramInsn& decoded : launch.program().insns()) {
@@ -89,19 +92,22 @@ void RaceCheck::forget_settled_copies(const BlockRun& block) {
 void RaceCheck::copy_start(const EventSite& site, const CopyRecord& copy) {
   const uint64_t block = site.block.index();
   Access access{.block = &site.block,
-                .warp = site.warp,
+                .by = order_.view(block, site.warp),
                 .agent = order_.copy_start(block, copy.id),
                 .pc = site.pc};
   blocks_.at(site.block.index()).copies.push_back(copy);
+  AccessShadow& l1 = shadow(site.block, isa::Space::kL1);
   const bool to_l1 = copy.direction == isa::CopyDirection::kHbmToL1;
   for (uint32_t row = 0; row < copy.shape.rows; ++row) {
     access.bytes = copy.shape.row_bytes;
     access.space = isa::Space::kHbm;
+    access.shadow = &hbm_;
     access.address = copy.hbm_row(row);
     access.reads = to_l1;
     access.writes = !to_l1;
     range(access);
     access.space = isa::Space::kL1;
+    access.shadow = &l1;
     access.address = copy.l1_row(row);
     access.reads = !to_l1;
     access.writes = to_l1;
@@ -124,10 +130,12 @@ void RaceCheck::after_insn(const BlockRun& block, const IssueRecord& record) {
   }
   for (unsigned i = 0; i < record.l1_count; ++i) {
     const L1Record& l1 = record.l1[i];
+    const HappensBefore::View by = order_.view(block.index(), record.warp);
     range({.block = &block,
-           .warp = record.warp,
-           .agent = order_.agent(block.index(), record.warp),
-           .time = order_.time(block.index(), record.warp),
+           .by = by,
+           .shadow = &shadow(block, isa::Space::kL1),
+           .agent = by.agent(),
+           .time = by.time(),
            .pc = record.pc,
            .space = isa::Space::kL1,
            .address = l1.offset,
@@ -144,13 +152,23 @@ void RaceCheck::after_span(const SpanRecord& span) {
   if (!span.has_access || span.space == isa::Space::kConst) {
     return;
   }
+  const uint64_t block = span.block->index();
+  AccessShadow& places = shadow(*span.block, span.space);
   for (uint32_t i = 0; i < span.warp_count; ++i) {
-    if (span.exec_masks[i] != 0) {
-      const WarpAccess warp{span, span.first_warp + i, i * isa::kWarpLanes, span.exec_masks[i]};
-      lane_accesses(warp);
-      if (has_caches_ && span.space == isa::Space::kHbm) {
-        cached_lines(warp);
-      }
+    if (span.exec_masks[i] == 0) {
+      continue;
+    }
+    WarpAccess warp{
+        .span = span, .by = order_.view(block, span.first_warp + i), .mask = span.exec_masks[i]};
+    if (span.is_linear) {
+      warp.base = span.at.base + i * span.at.warp_step;
+      warp.step = span.at.lane_step;
+    } else {
+      warp.addresses = span.addresses + size_t{i} * isa::kWarpLanes;
+    }
+    lane_accesses(warp, places);
+    if (has_caches_ && span.space == isa::Space::kHbm) {
+      cached_lines(warp);
     }
   }
 }
@@ -160,10 +178,10 @@ void RaceCheck::after_span(const SpanRecord& span) {
 // Order first, then compare: what an atomic learns of a flag counts for the atomic itself.
 void RaceCheck::synchronise(const WarpAccess& warp) {
   const SpanRecord& span = warp.span;
-  const uint64_t block = span.block->index();
+  const uint64_t block = warp.by.block();
   const bool acquires =
       span.is_atomic || (span.reads_memory && span.hint == isa::CacheHint::kVolatile);
-  const bool releases = span.writes_memory && order_.has_fenced(block, warp.warp);
+  const bool releases = span.writes_memory && warp.by.has_fenced();
   if (!acquires && !releases) {
     return;
   }
@@ -175,22 +193,22 @@ void RaceCheck::synchronise(const WarpAccess& warp) {
     const uint64_t location =
         span.space == isa::Space::kHbm ? warp.address(lane) : ~(block << 24 | warp.address(lane));
     if (acquires) {
-      order_.acquire(block, warp.warp, location);
+      order_.acquire(block, warp.by.warp(), location);
     }
     if (releases) {
-      order_.release(block, warp.warp, location);
+      order_.release(block, warp.by.warp(), location);
     }
   }
 }
 
-// Lanes next to each other at bytes next to each other are one access: most are.
-void RaceCheck::lane_accesses(const WarpAccess& warp) {
+void RaceCheck::lane_accesses(const WarpAccess& warp, AccessShadow& shadow) {
   synchronise(warp);
   const SpanRecord& span = warp.span;
   Access access{.block = span.block,
-                .warp = warp.warp,
-                .agent = order_.agent(span.block->index(), warp.warp),
-                .time = order_.time(span.block->index(), warp.warp),
+                .by = warp.by,
+                .shadow = &shadow,
+                .agent = warp.by.agent(),
+                .time = warp.by.time(),
                 .pc = span.pc,
                 .lane_bytes = span.access_bytes,
                 .space = span.space,
@@ -198,12 +216,28 @@ void RaceCheck::lane_accesses(const WarpAccess& warp) {
                 .writes = span.writes_memory,
                 .is_atomic = span.is_atomic,
                 .is_volatile = span.hint == isa::CacheHint::kVolatile};
-  bool ascends = true; // no two lanes overlap
-  uint64_t end = 0;    // of the lane before
-  for (unsigned lane = 0; lane < isa::kWarpLanes; ++lane) {
-    if ((warp.mask >> lane & 1) == 0) {
-      continue;
-    }
+  const bool is_row = warp.addresses == nullptr && warp.step == span.access_bytes;
+  const bool is_one_place = warp.addresses == nullptr && warp.step == 0 && !access.writes;
+  if (is_one_place || (is_row && warp.mask == ~0u)) {
+    access.first_lane = static_cast<uint32_t>(std::countr_zero(warp.mask));
+    access.address = warp.address(access.first_lane);
+    access.bytes = is_row ? uint64_t{span.access_bytes} * isa::kWarpLanes : span.access_bytes;
+    range(access);
+  } else if (!lane_by_lane(warp, access) && span.writes_memory && !span.is_atomic) {
+    same_insn_writes(warp);
+  }
+}
+
+// Lanes next to each other at bytes next to each other are one access: most are.
+bool RaceCheck::lane_by_lane(const WarpAccess& warp, Access access) {
+  std::array<uint64_t, isa::kWarpLanes> addresses{};
+  size_t count = 0;
+  for_each_lane(&warp.mask, 1, [&](unsigned lane) { addresses[count++] = warp.address(lane); });
+  access.shadow->prefetch({addresses.data(), count});
+  bool ascends = true;
+  uint64_t end = 0; // of the lane before
+  for (uint32_t open = warp.mask; open != 0; open &= open - 1) {
+    const auto lane = static_cast<unsigned>(std::countr_zero(open));
     const uint64_t address = warp.address(lane);
     if (access.bytes != 0 && address == end &&
         access.first_lane + access.bytes / access.lane_bytes == lane) {
@@ -221,17 +255,15 @@ void RaceCheck::lane_accesses(const WarpAccess& warp) {
     end = address + access.lane_bytes;
   }
   range(access);
-  if (span.writes_memory && !span.is_atomic && !ascends) {
-    same_insn_writes(warp);
-  }
+  return ascends;
 }
 
-AccessShadow& RaceCheck::shadow(const Access& access) {
-  return access.space == isa::Space::kHbm ? hbm_ : blocks_.at(access.block->index()).l1;
+AccessShadow& RaceCheck::shadow(const BlockRun& block, isa::Space space) {
+  return space == isa::Space::kHbm ? hbm_ : blocks_.at(block.index()).l1;
 }
 
 void RaceCheck::range(const Access& access) {
-  shadow(access).visit(access.address,
+  access.shadow->visit(access.address,
                        access.bytes,
                        [&](AccessCell& cell, uint8_t mask, uint64_t address, uint64_t bytes) {
                          touch(cell, mask, address, bytes, access);
@@ -240,8 +272,7 @@ void RaceCheck::range(const Access& access) {
 
 bool RaceCheck::is_ordered(const AccessEntry& earlier, const Access& access) const {
   // The warp that starts a copy acts for it: what the warp knows, the copy knows.
-  return earlier.agent == access.agent ||
-         order_.is_ordered(earlier.agent, earlier.time, access.block->index(), access.warp);
+  return earlier.agent == access.agent || order_.is_ordered(earlier.agent, earlier.time, access.by);
 }
 
 void RaceCheck::touch(

@@ -47,11 +47,16 @@ private:
     std::vector<CopyRecord> copies;         // not yet waited for by every warp
     std::vector<uint32_t> warp_barrier_pcs; // last BARRIER of each warp since the block's, or
                                             // kNoPc
+    void renew() {
+      l1.clear();
+      copies.clear();
+    }
   };
   /// Bytes next to each other that lanes next to each other access, or a row of a copy.
   struct Access {
     const BlockRun* block = nullptr;
-    uint32_t warp = 0;
+    HappensBefore::View by; // the warp, also where it starts a copy
+    AccessShadow* shadow = nullptr;
     Agent agent = kNoAgent;
     uint32_t time = 0;
     uint32_t pc = 0;
@@ -68,16 +73,22 @@ private:
   /// One warp's share of a span's access.
   struct WarpAccess {
     const SpanRecord& span;
-    uint32_t warp = 0;
-    uint32_t first = 0; // lane of the span
+    HappensBefore::View by;
     uint32_t mask = 0;
-    uint64_t address(unsigned lane) const { return span.address(first + lane); }
+    const uint64_t* addresses = nullptr; // by lane; null: base + lane * step
+    uint64_t base = 0;
+    uint64_t step = 0;
+    uint64_t address(unsigned lane) const {
+      return addresses != nullptr ? addresses[lane] : base + lane * step;
+    }
   };
 
   /// Bytes that a LOAD, STORE or ATOM accesses in a lane; 0 for other insns.
   static uint32_t lane_bytes_of(const ProgramInsn& decoded);
   static Interest interest_in(const ProgramInsn& decoded);
-  void lane_accesses(const WarpAccess& warp);
+  void lane_accesses(const WarpAccess& warp, AccessShadow& shadow);
+  /// The accesses of lanes that are not known to be in a row. True if no two lanes overlap.
+  bool lane_by_lane(const WarpAccess& warp, Access access);
   void synchronise(const WarpAccess& warp);
   void range(const Access& access);
   void
@@ -101,7 +112,7 @@ private:
   void forget_settled_copies(const BlockRun& block);
   void control_cached(const BlockRun& block, const IssueRecord& record);
   void stale_read(const WarpAccess& warp, unsigned lane, uint32_t writer_pc, uint64_t writer_block);
-  AccessShadow& shadow(const Access& access);
+  AccessShadow& shadow(const BlockRun& block, isa::Space space);
 
   // Lines of hbm as the data caches of the cores may hold them. Cores past the first kTrackedCores
   // are left out: what they hold is not known.
@@ -119,7 +130,7 @@ private:
   BlockMap<BlockData> blocks_;
   const Launch* launch_ = nullptr;
   bool has_caches_ = false; // several, and several blocks
-  uint64_t line_bytes_ = 0;
+  unsigned line_log2_ = 0;
   PagedArray<CachedLine> lines_;
   std::vector<std::vector<uint64_t>> lines_of_core_; // that it has loaded, some of them twice
 };

@@ -39,7 +39,7 @@ uint64_t RaceCheck::conflicting_bytes(const AccessEntry& earlier,
   };
   uint64_t at = std::min(address + known_bytes, end);
   while (at < end) {
-    const AccessCell& cell = shadow(access).peek(at);
+    const AccessCell& cell = access.shadow->peek(at);
     if (!(earlier_wrote ? is_same(cell.write) : is_same(cell.reads[0]) || is_same(cell.reads[1]))) {
       break;
     }
@@ -87,7 +87,7 @@ void RaceCheck::report(const AccessEntry& earlier,
   }
   finding.here = {.pc = access.pc,
                   .block = access.block->index(),
-                  .warp = access.warp,
+                  .warp = access.by.warp(),
                   .lane_mask = lane_mask,
                   .what = describe(program.at(access.pc), access.writes, is_copy, size)};
   finding.there = FindingSite{.pc = earlier.pc,
@@ -133,7 +133,7 @@ std::string RaceCheck::hint_for(const AccessEntry& earlier, const Access& access
            "with load.cv";
   }
   const std::vector<uint32_t>& barriers = blocks_.at(access.block->index()).warp_barrier_pcs;
-  const uint32_t pc = barriers[access.warp];
+  const uint32_t pc = barriers[access.by.warp()];
   if (pc != kNoPc) {
     return fmt::format("barrier at {} joins the 32 lanes of one warp only; use barrier_block",
                        program.place(pc));
@@ -160,7 +160,7 @@ void RaceCheck::same_insn_writes(const WarpAccess& warp) {
   });
   const isa::Operand& source = insn.operands[1];
   const auto value = [&](uint8_t lane) {
-    return block.source_value(source, insn.type, warp.warp * isa::kWarpLanes + lane);
+    return block.source_value(source, insn.type, warp.by.warp() * isa::kWarpLanes + lane);
   };
   for (unsigned i = 1; i < count; ++i) {
     const uint8_t low = lanes[i - 1];
@@ -175,7 +175,7 @@ void RaceCheck::same_insn_writes(const WarpAccess& warp) {
     const uint64_t address = warp.address(high);
     const FindingSite site{.pc = span.pc,
                            .block = block.index(),
-                           .warp = warp.warp,
+                           .warp = warp.by.warp(),
                            .lane_mask = 1u << low | 1u << high,
                            .what = fmt::format("write of {} bytes", span.access_bytes)};
     findings_.add({.kind = CheckKind::kRace,

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 
 namespace pto::sim {
@@ -36,14 +37,14 @@ void SyncCheck::launch_begin(const Launch& launch) {
 }
 
 void SyncCheck::block_begin(const BlockRun& block) {
-  blocks_[block.index()] = {};
+  blocks_.begin(block.index()).renew();
 }
 
 void SyncCheck::before_insn(const EventSite& site, uint32_t, uint32_t exec_mask) {
   const ProgramInsn& decoded = site.block.next_insn(site.warp);
   const isa::InsnDesc& desc = *decoded.insn.desc;
   if (decoded.is_block_scoped) {
-    auto& passes = blocks_[site.block.index()].passes[site.pc];
+    auto& passes = blocks_.at(site.block.index()).passes[site.pc];
     passes.resize(site.block.warp_count());
     passes[site.warp] += exec_mask != 0 ? 1 : 0;
     if (site.warp == 0 && std::popcount(exec_mask) > 1) {
@@ -78,6 +79,14 @@ void SyncCheck::non_uniform_operands(const EventSite& site, uint32_t exec_mask) 
     const bool is_address = operand.kind == isa::OperandKind::kMem;
     if (!is_value && !is_address) {
       continue;
+    }
+    if (operand.kind == isa::OperandKind::kReg32) {
+      const uint32_t* lanes = site.block.reg32_of_warp(operand.index, 0);
+      if (std::all_of(lanes, lanes + isa::kWarpLanes, [&](uint32_t bits) {
+            return bits == lanes[first];
+          })) {
+        continue;
+      }
     }
     const auto value = [&](unsigned lane) {
       return is_address ? site.block.address(operand, lane)
@@ -169,7 +178,7 @@ void SyncCheck::block_end(const BlockRun& block) {
              {.pc = copy.pc, .block = block.index(), .warp = 0, .lane_mask = 0, .what = "copy"}},
         kCopyAtEnd);
   }
-  for (const auto& [pc, passes] : blocks_[block.index()].passes) {
+  for (const auto& [pc, passes] : blocks_.at(block.index()).passes) {
     for (uint32_t warp = 1; warp < passes.size(); ++warp) {
       if (passes[warp] <= passes[0] ||
           findings_.count_known(CheckKind::kSync, pc, Findings::kNoPc, kMissedByWarp0)) {
@@ -192,7 +201,7 @@ void SyncCheck::block_end(const BlockRun& block) {
           kMissedByWarp0);
     }
   }
-  blocks_.erase(block.index());
+  blocks_.end(block.index());
 }
 
 } // namespace pto::sim

@@ -6,11 +6,11 @@
 // says which lanes were missing at the barrier that never filled.
 #pragma once
 
+#include "simulator/checks/block_map.h"
 #include "simulator/checks/finding.h"
 #include "simulator/observer.h"
 
 #include <map>
-#include <unordered_map>
 #include <vector>
 
 namespace pto::sim {
@@ -34,12 +34,14 @@ private:
   struct BlockData {
     // Per block-scoped insn: how often each warp came by.
     std::map<uint32_t, std::vector<uint64_t>> passes;
+
+    void renew() { passes.clear(); }
   };
   void non_uniform_operands(const EventSite& site, uint32_t exec_mask);
 
   Findings& findings_;
   std::vector<Interest> interests_;
-  std::unordered_map<uint64_t, BlockData> blocks_;
+  BlockMap<BlockData> blocks_;
 };
 
 } // namespace pto::sim

@@ -48,6 +48,43 @@ TEST_CASE("a line of the shadow is split where accesses take parts of it, and ke
   CHECK_FALSE(shadow.peek(0x1080).write.is_present());
 }
 
+TEST_CASE("an array over sparse indices keeps its cells while it grows, and none when cleared") {
+  constexpr uint64_t kStep = 1'000'003; // every cell in another page
+  PagedArray<uint64_t> array;
+  for (uint64_t i = 0; i < 500; ++i) {
+    array[i * kStep] = i + 1;
+  }
+  uint64_t wrong = 0;
+  for (uint64_t i = 0; i < 500; ++i) {
+    wrong += array[i * kStep] != i + 1 || array[i * kStep + 1] != 0 ? 1 : 0;
+  }
+  CHECK(wrong == 0);
+  array.clear();
+  for (uint64_t i = 0; i < 500; ++i) {
+    wrong += array[i * kStep] != 0 ? 1 : 0;
+  }
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("a shadow that was cleared knows of no access, in parts of lines neither") {
+  AccessShadow shadow;
+  const auto write = [](AccessCell& cell, uint8_t mask, uint64_t, uint64_t) {
+    cell.write = {.agent = 7, .time = 3, .pc = 11};
+    cell.write_bytes = mask;
+  };
+  shadow.visit(0x1006, 7, write);
+  shadow.visit(0x1040, 64, write);
+  shadow.clear();
+  unsigned known = 0;
+  const auto look = [&](AccessCell& cell, uint8_t, uint64_t, uint64_t) {
+    known += cell.write.is_present() ? 1 : 0;
+  };
+  shadow.visit(0x1001, 30, look);
+  shadow.visit(0x1040, 64, look);
+  CHECK(known == 0);
+  CHECK_FALSE(shadow.peek(0x1006).write.is_present());
+}
+
 TEST_CASE("registers that some path reads before it writes them") {
   const auto program = program_of(R"(.pto 1
 .kernel k(ptr y)
