@@ -46,6 +46,9 @@ void RaceCheck::launch_begin(const Launch& launch) {
   const uint32_t cores = launch.machine().profile.cores;
   has_caches_ = cores > 1 && launch.block_count() > 1; // one core has nothing to be stale against
   line_log2_ = static_cast<unsigned>(std::countr_zero(launch.machine().profile.l1.line_bytes));
+  constexpr unsigned kPartsLog2 = 6;
+  part_log2_ = line_log2_ - std::min(line_log2_, kPartsLog2);
+  stale_parts_.clear();
   lines_of_core_.assign(std::min(cores, kTrackedCores), {});
   interests_.clear();
   for (const ProgramInsn& decoded : launch.program().insns()) {

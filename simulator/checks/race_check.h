@@ -15,6 +15,7 @@
 #include "simulator/checks/happens_before.h"
 #include "simulator/observer.h"
 
+#include <unordered_map>
 #include <vector>
 
 namespace pto::sim {
@@ -83,6 +84,23 @@ private:
     }
   };
 
+  // Lines of hbm as the data caches of the cores may hold them. Cores past the first kTrackedCores
+  // are left out: what they hold is not known.
+  struct CachedLine {
+    uint64_t held = 0;  // bit a core: it has loaded the line
+    uint64_t stale = 0; // of those: another core has written it since
+  };
+  struct LineOfCore {
+    uint64_t number = 0;
+    uint32_t core = 0;
+    bool operator==(const LineOfCore&) const = default;
+  };
+  struct HashLineOfCore {
+    size_t operator()(const LineOfCore& line) const {
+      return static_cast<size_t>((line.number * kTrackedCores + line.core) * 0x9e3779b97f4a7c15U);
+    }
+  };
+
   /// Bytes that a LOAD, STORE or ATOM accesses in a lane; 0 for other insns.
   static uint32_t lane_bytes_of(const ProgramInsn& decoded);
   static Interest interest_in(const ProgramInsn& decoded);
@@ -111,17 +129,13 @@ private:
   void cached_lines(const WarpAccess& warp);
   void forget_settled_copies(const BlockRun& block);
   void control_cached(const BlockRun& block, const IssueRecord& record);
-  void stale_read(const WarpAccess& warp, unsigned lane, uint32_t writer_pc, uint64_t writer_block);
+  void drop_line(uint64_t number, uint32_t core);
+  /// Parts of the line that the warp accesses; `whole`: only those of which it takes every byte.
+  uint64_t parts_of(const WarpAccess& warp, uint64_t number, bool whole) const;
+  void write_cached(const WarpAccess& warp, uint64_t number, CachedLine& line);
+  void stale_read(const WarpAccess& warp, uint64_t number);
+  void report_stale(const WarpAccess& warp, unsigned lane, const AccessEntry& write);
   AccessShadow& shadow(const BlockRun& block, isa::Space space);
-
-  // Lines of hbm as the data caches of the cores may hold them. Cores past the first kTrackedCores
-  // are left out: what they hold is not known.
-  struct CachedLine {
-    uint64_t held = 0;  // bit a core: it has loaded the line
-    uint64_t stale = 0; // of those: another core has written it since
-    uint64_t writer_block = 0;
-    uint32_t writer_pc = 0;
-  };
 
   Findings& findings_;
   std::vector<Interest> interests_;
@@ -131,7 +145,10 @@ private:
   const Launch* launch_ = nullptr;
   bool has_caches_ = false; // several, and several blocks
   unsigned line_log2_ = 0;
+  unsigned part_log2_ = 0; // of a part of a line, of which there are 64 at most
   PagedArray<CachedLine> lines_;
+  // Of stale lines: the parts that other cores have written, bit a part.
+  std::unordered_map<LineOfCore, uint64_t, HashLineOfCore> stale_parts_;
   std::vector<std::vector<uint64_t>> lines_of_core_; // that it has loaded, some of them twice
 };
 
