@@ -75,6 +75,74 @@ def test_constant_divisors_agree_with_numpy(dtype):
             assert wrong.size == 0, (x[wrong[0]], d, quotients[wrong[0]], rests[wrong[0]])
 
 
+def by_zero(dtype, bits):
+    """What docs/kernel-language.md says of x // 0: all ones, in the width of the result."""
+    return dtype(-1) if np.iinfo(dtype).min < 0 else dtype(2**bits - 1)
+
+
+@pytest.mark.parametrize("dtype", TYPES, ids=lambda t: t.__name__)
+def test_divisors_of_the_run_time_agree_with_numpy_and_zero_gives_all_ones(dtype):
+    @pto.kernel
+    def k(q, r, t, x, y, n):
+        i = pto.get_global_id()
+        if i < n:
+            a = pto.load(x + i)
+            b = pto.load(y + i)
+            pto.store(q + i, a // b)
+            pto.store(r + i, a % b)
+            pto.store(t + i, (a // b) * b + a % b)
+
+    info = np.iinfo(dtype)
+    some = [v for v in (0, 1, 2, 5, 7, 100, -1, -2, -5, -7, -100, info.min, info.max) if v >= info.min]
+    x, y = (v.ravel() for v in np.meshgrid(np.array(some, dtype), np.array(some, dtype)))
+    wide = np.int32 if info.bits < 32 else dtype
+    q, r, t = (pto.alloc_tensor(x.size * np.dtype(wide).itemsize, wide) for _ in "qrt")
+    pto.launch(k, grid=2, block=128, args=(q, r, t, pto.Tensor.from_numpy(x), pto.Tensor.from_numpy(y), x.size))
+    a, b = x.astype(wide), y.astype(wide)
+    with np.errstate(divide="ignore", over="ignore"):
+        wanted_q = np.where(b == 0, by_zero(wide, np.iinfo(wide).bits), a // b)
+        wanted_r = np.where(b == 0, a, a % b)
+    assert q.numpy().tolist() == wanted_q.tolist()
+    assert r.numpy().tolist() == wanted_r.tolist()
+    assert t.numpy().tolist() == a.tolist()  # whatever the divisor
+
+
+@pytest.mark.parametrize("name", ["s32", "s64"])
+def test_parameters_and_constants_divided_by_a_zero_parameter(name):
+    kind = getattr(pto, name)
+
+    @pto.kernel
+    def k(o, a: kind, b: kind):
+        pto.store(o, a // b)
+        pto.store(o + 1, a % b)
+        pto.store(o + 2, -5 // b)
+        pto.store(o + 3, -5 % b)
+        pto.store(o + 4, kind(-7) // b)
+        pto.store(o + 5, 5 // b)
+        b //= 2
+        pto.store(o + 6, -9 // b)
+        pto.store(o + 7, -9 // (b * 0 + pto.get_lane_id()))
+
+    for a in (-5, -1, 0, 5):
+        o = pto.alloc_tensor(8 * kind.bits // 8, kind)
+        pto.launch(k, grid=1, block=1, args=(o, a, 0))
+        assert o.numpy().tolist() == [-1, a, -1, -5, -1, -1, -1, -1]
+
+
+def test_a_divisor_that_cannot_be_zero_is_not_looked_at():
+    @pto.kernel
+    def k(o, x: pto.s32, y: pto.ptr(pto.u8)):
+        pto.store(o, x // (pto.load(y) + 1))
+
+    @pto.kernel
+    def zero(o, x: pto.s32, y: pto.ptr(pto.u8)):
+        pto.store(o, x // pto.load(y))
+
+    kinds = (pto.ptr(pto.s32), pto.s32, pto.ptr(pto.u8))
+    compares = [kernel.compile_types(*kinds).text.count("cmp.") for kernel in (k, zero)]
+    assert compares[1] == compares[0] + 1, compares
+
+
 def test_ranges_that_are_known_make_it_shorter():
     text = make([7, 100]).compile_types(pto.ptr(pto.s32), pto.ptr(pto.s32), pto.ptr(pto.u8), pto.s32).text
     assert "mulhi.u32" in text and "xor" not in text, text  # no sign to think of

@@ -47,7 +47,8 @@ class Division(Conversions):
         name = "rem" if is_mod else "div"
         if (al >= 0 and bl >= 0) or not type.is_signed:
             return self.compute(f"{name}.{type.name}", type, [a, b], None, low, high, speculate)
-        # Truncated toward zero by the machine; one less where the signs differ and it was not exact.
+        # Truncated toward zero by the machine; one less where the signs differ and it was not exact. By zero
+        # it is all ones and stays so; the sum that corrects a remainder does nothing then.
         if is_mod:
             rest = self.compute(f"rem.{type.name}", type, [a, b], speculate=speculate)
         else:
@@ -63,6 +64,8 @@ class Division(Conversions):
             signs = self.compute(f"xor.{bits}", type, [rest, b])
             differ = self.compare("lt", signs, Const(0, type))
             wrong = self.logic("and", self.compare("ne", rest, Const(0, type)), differ)
+            if not is_mod and bl <= 0 <= bh:
+                wrong = self.logic("and", wrong, self.compare("ne", b, Const(0, type)))
         if is_mod:
             fixed = self.compute(f"add.{type.name}", type, [rest, b])
             result = self.select(wrong, fixed, rest, type)
