@@ -229,7 +229,12 @@ def from_numpy_dtype(dtype: Any) -> DType:
     if dtype.name == "bfloat16":
         return bf16
     found = _BY_NUMPY.get(f"{dtype.kind}{dtype.itemsize}")
-    if found is None or not dtype.isnative:
+    if found is not None and not dtype.isnative:
+        raise TypeError(
+            f"the bytes of numpy's {dtype.str} ({dtype.name}) are in the other order than this machine's; "
+            f"convert it: x.astype('{dtype.newbyteorder('=').str}')"
+        )
+    if found is None:
         hint = "; use float32" if dtype.kind == "f" else ""
         raise TypeError(
             f"PTO has no type for numpy's {dtype.name}: it has integers of 8 to 64 bits, float16 and "

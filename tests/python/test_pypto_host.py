@@ -370,6 +370,18 @@ def test_limits():
         pto.launch(SPIN, **ONE, args=(d, FOREVER), timed=True, max_cycles=1000).wait()
 
 
+@pytest.mark.parametrize("written", [">f4", ">i4", ">u2", ">f2", ">i8"])
+def test_the_other_byte_order_is_told_with_the_way_out(written):
+    native = np.dtype(written).newbyteorder("=")
+    x = np.arange(3).astype(written)
+    with pytest.raises(TypeError, match="in the other order") as caught:
+        pto.Tensor.from_numpy(x)
+    assert f"'{native.str}'" in str(caught.value) and "has no type" not in str(caught.value)
+    assert (pto.Tensor.from_numpy(x.astype(native.str)).numpy() == np.arange(3)).all()
+    with pytest.raises(TypeError, match="in the other order"):
+        pto.alloc_tensor(8, np.dtype(written))
+
+
 # ---------------------------------------------------------------- order
 
 
