@@ -4,6 +4,7 @@
 
 #include "isa/error.h"
 
+#include <algorithm>
 #include <bit>
 
 namespace pto::dbg {
@@ -31,6 +32,7 @@ public:
   sim::RunStatus run() override { return run_.run(); }
   void set_max_insns(uint64_t max_insns) override { run_.set_max_insns(max_insns); }
   [[nodiscard]] bool is_finished() const override { return run_.is_finished(); }
+  [[nodiscard]] bool has_work_left() const override { return run_.has_work_left(); }
   [[nodiscard]] const std::optional<sim::Fault>& fault() const override { return run_.fault(); }
   [[nodiscard]] uint64_t position() const override { return run_.counts().warp_insns; }
   [[nodiscard]] uint64_t cycle() const override { return run_.cycle(); }
@@ -109,6 +111,13 @@ public:
 
   void set_max_insns(uint64_t max_insns) override { options_.max_insns = max_insns; }
   [[nodiscard]] bool is_finished() const override { return is_finished_; }
+  [[nodiscard]] bool has_work_left() const override {
+    return launch_.has_next_block() || std::any_of(blocks_.begin(),
+                                                   blocks_.end(),
+                                                   [](const std::unique_ptr<sim::BlockRun>& block) {
+                                                     return block != nullptr && !block->is_done();
+                                                   });
+  }
   [[nodiscard]] const std::optional<sim::Fault>& fault() const override { return fault_; }
   [[nodiscard]] uint64_t position() const override { return counts_.warp_insns; }
   [[nodiscard]] uint64_t cycle() const override { return cycle_; }

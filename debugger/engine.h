@@ -25,6 +25,8 @@ public:
   virtual sim::RunStatus run() = 0;
   virtual void set_max_insns(uint64_t max_insns) = 0;
   [[nodiscard]] virtual bool is_finished() const = 0;
+  /// Some warp has yet to execute something, or a block to start.
+  [[nodiscard]] virtual bool has_work_left() const = 0;
   [[nodiscard]] virtual const std::optional<sim::Fault>& fault() const = 0;
   [[nodiscard]] virtual uint64_t position() const = 0;
   [[nodiscard]] virtual uint64_t cycle() const = 0; // of the latest issue

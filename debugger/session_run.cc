@@ -94,7 +94,8 @@ void Session::Impl::run() {
       return;
     }
     if (status == sim::RunStatus::kLimit &&
-        (position() < next_limit_asked || position() >= options.max_insns)) {
+        (position() < next_limit_asked ||
+         (position() >= options.max_insns && engine->has_work_left()))) {
       event.reason = StopReason::kLimit;
       return;
     }
@@ -113,7 +114,9 @@ bool Session::Impl::run_to(uint64_t target) {
 }
 
 uint64_t Session::Impl::next_limit() {
-  uint64_t limit = std::min(options.max_insns, end_position);
+  // At the limit with nothing left to execute, the run may come to its end.
+  const bool is_limited = position() < options.max_insns || engine->has_work_left();
+  uint64_t limit = is_limited ? std::min(options.max_insns, end_position) : end_position;
   if (position() < high_water) {
     limit = std::min(limit, high_water);
   }

@@ -12,16 +12,18 @@
 
 namespace pto::sim {
 
-RunResult run_remaining(Launch& launch, const RunOptions& options) {
+RunResult run_remaining(Launch& launch, const RunOptions& options, uint64_t max_blocks) {
   RunLoop loop(launch, options, kQuantumInsns);
   std::deque<std::unique_ptr<BlockRun>> resident;
   const uint32_t limit = launch.resident_limit();
   const uint32_t cores = std::max(1u, launch.machine().profile.cores);
   const std::unique_ptr<Gang> gang = launch.has_next_block() ? Gang::make(launch) : nullptr;
-  while (loop.goes_on()) {
+  const uint64_t block_limit = std::min(launch.block_count(), max_blocks);
+  const auto has_next = [&] { return launch.blocks_started() < block_limit; };
+  while (loop.goes_on(has_next() || !resident.empty())) {
     const uint64_t first = launch.blocks_started();
     // A gang may end some insns past its turn, and must not end past the limit.
-    if (gang != nullptr && resident.empty() && gang->covers(first, launch.block_count()) &&
+    if (gang != nullptr && resident.empty() && gang->covers(first, block_limit) &&
         loop.has_room(2 * kQuantumInsns) && gang->run(first) == Gang::Stop::kDone) {
       launch.credit_blocks(first + gang->size(), gang->counts());
       loop.add_executed(gang->counts().warp_insns);
@@ -30,13 +32,11 @@ RunResult run_remaining(Launch& launch, const RunOptions& options) {
     // A further block starts only when all resident ones had their turn. A kernel in which blocks
     // wait for each other pays one turn for each wait; others never notice.
     std::unique_ptr<BlockRun> block;
-    if (resident.size() < limit && launch.has_next_block()) {
+    if (resident.size() < limit && has_next()) {
       block = launch.next_block(static_cast<uint32_t>(launch.blocks_started() % cores));
-    } else if (!resident.empty()) {
+    } else {
       block = std::move(resident.front());
       resident.pop_front();
-    } else {
-      break;
     }
     const BlockStop stop = loop.run_block(*block, kQuantumInsns);
     if (stop == BlockStop::kDone) {
@@ -58,7 +58,11 @@ RunResult run_remaining(Launch& launch, const RunOptions& options) {
   for (std::unique_ptr<BlockRun>& block : resident) {
     launch.retire_block(std::move(block));
   }
-  return loop.result();
+  RunResult result = loop.result();
+  if (result.status == RunStatus::kCompleted && block_limit < launch.block_count()) {
+    result.status = RunStatus::kLimit;
+  }
+  return result;
 }
 
 RunResult run_functional(Launch& launch, const RunOptions& options) {

@@ -16,7 +16,8 @@ namespace pto::sim {
 RunResult run_functional(Launch& launch, const RunOptions& options = {});
 
 /// The same for the blocks that have not started yet, on one host thread and without telling
-/// observers of a launch.
-RunResult run_remaining(Launch& launch, const RunOptions& options);
+/// observers of a launch. Of the grid no more than its first `max_blocks` run: a limit as well.
+RunResult
+run_remaining(Launch& launch, const RunOptions& options, uint64_t max_blocks = UINT64_MAX);
 
 } // namespace pto::sim

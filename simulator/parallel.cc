@@ -91,7 +91,7 @@ void Shared::finish(uint64_t chunk,
   for (auto next = finished.begin();
        !is_strict.load() && next != finished.end() && next->first == committed;
        next = finished.erase(next)) {
-    if (counts.warp_insns + next->second.counts.warp_insns >= options.max_insns) {
+    if (counts.warp_insns + next->second.counts.warp_insns > options.max_insns) {
       stop.store(true);
       return;
     }
@@ -448,7 +448,7 @@ bool run_parallel(Launch& launch, const RunOptions& options) {
     counts.add(finished.counts);
   }
   const bool is_complete = shared.committed + shared.finished.size() == shared.chunk_count() &&
-                           counts.warp_insns < options.max_insns;
+                           counts.warp_insns <= options.max_insns;
   if (is_complete) {
     launch.credit_blocks(launch.block_count(), counts);
     return true;

@@ -17,9 +17,15 @@ public:
       : launch_(launch), options_(options), spin_watch_(launch, window_insns),
         executed_(launch.ended_counts().warp_insns) {}
 
-  /// Looks at the limit, the interrupt flag and progress; false when the run must end.
-  bool goes_on() {
+  /// Looks at the limit, the interrupt flag and progress; false when the run must end. Without
+  /// `has_more` to execute it has ended by itself, and is complete if the limit allowed what it
+  /// took (the warps of a block run together, so it may have taken more).
+  bool goes_on(bool has_more) {
     if (result_.status != RunStatus::kCompleted) {
+      return false;
+    }
+    if (!has_more) {
+      result_.status = executed_ > options_.max_insns ? RunStatus::kLimit : RunStatus::kCompleted;
       return false;
     }
     if (options_.interrupt != nullptr && options_.interrupt->load(std::memory_order_relaxed)) {

@@ -293,7 +293,7 @@ std::string comparison_table(const RunReport& report) {
     rows.push_back({run.profile.name,
                     std::to_string(run.profile.cores),
                     fmt::format("{:g}", run.profile.clock_mhz),
-                    std::to_string(counters.cycles),
+                    std::to_string(run.timed->total_cycles()),
                     time_text(run.timed->microseconds()),
                     fmt::format("{:.2f}", run.timed->microseconds() / first),
                     fmt::format("{} {:.0f} %", kStallInfo[index].name, percent(*largest, all))});
@@ -358,12 +358,14 @@ std::string stop_text(const RunReport& report, const KernelRun& run) {
   }
   case RunStatus::kLimit: {
     const bool is_cycles = run.timed && result.counts.warp_insns < report.options->max_insns;
-    std::string text = is_cycles ? fmt::format("ptosim: stopped at --max-cycles {}: {}\n",
-                                               report.options->max_cycles,
-                                               progress)
-                                 : fmt::format("ptosim: stopped at --max-instructions {}: {}\n",
-                                               report.options->max_insns,
-                                               progress);
+    // The warps of a block run together past the limit, and a grid ends some cycles after its last
+    // block: then everything was done, but not in time.
+    std::string text = fmt::format(
+        "ptosim: {} {} {}: {}\n",
+        result.blocks_done == report.options->grid.total() ? "took more than" : "stopped at",
+        is_cycles ? "--max-cycles" : "--max-instructions",
+        is_cycles ? report.options->max_cycles : report.options->max_insns,
+        progress);
     if (result.fault) {
       text += format_fault(*result.fault, *report.program);
     }

@@ -5,6 +5,7 @@
 #include "simulator/functional.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace pto::sim {
 
@@ -22,6 +23,15 @@ double pace(const std::vector<BlockSpan>& spans, uint64_t wave) {
   return static_cast<double>(ends[last] - ends[first]) / static_cast<double>(last - first);
 }
 
+/// How many blocks of the grid end within `cycles` after the first `timed_blocks`, as
+/// total_cycles() rounds.
+uint64_t blocks_within(double cycles, double block_cycles, uint64_t timed_blocks) {
+  constexpr uint64_t kMost = UINT64_MAX / 2; // more than any grid has
+  const double rest =
+      block_cycles > 0 ? std::ceil((cycles + 0.5) / block_cycles) - 1 : static_cast<double>(kMost);
+  return rest < static_cast<double>(kMost) ? timed_blocks + static_cast<uint64_t>(rest) : kMost;
+}
+
 } // namespace
 
 TimedResult
@@ -36,14 +46,11 @@ run_sampled(Launch& launch, SharedMemory& shared, const TimedOptions& options, u
   TimedOptions sampling = options;
   sampling.max_blocks = timed_blocks;
   TimedRun run(launch, shared, sampling);
-  static_cast<void>(run.run());
+  static_cast<void>(run.run_to_end());
   TimedResult result = run.result();
   if (result.run.status == RunStatus::kCompleted) {
-    const uint64_t rest = launch.block_count() - timed_blocks;
-    result.sample =
-        SampleEstimate{.timed_blocks = timed_blocks,
-                       .cycles = static_cast<double>(result.counters.cycles) +
-                                 static_cast<double>(rest) * pace(result.counters.blocks, wave)};
+    const auto timed_cycles = static_cast<double>(result.counters.cycles);
+    const double block_cycles = pace(result.counters.blocks, wave);
     RunOptions functional;
     functional.max_insns = options.max_insns;
     functional.interrupt = options.interrupt;
@@ -52,7 +59,17 @@ run_sampled(Launch& launch, SharedMemory& shared, const TimedOptions& options, u
         options.progress(progress, result.counters.cycles);
       };
     }
-    result.run = run_remaining(launch, functional);
+    result.run =
+        run_remaining(launch,
+                      functional,
+                      blocks_within(static_cast<double>(options.timing.max_cycles) - timed_cycles,
+                                    block_cycles,
+                                    timed_blocks));
+    // Of the blocks that came to their end: all of them, unless the run was stopped.
+    const uint64_t rest = result.run.blocks_done - timed_blocks;
+    result.sample =
+        SampleEstimate{.timed_blocks = timed_blocks,
+                       .cycles = timed_cycles + static_cast<double>(rest) * block_cycles};
   }
   launch.observers().notify(kWantsLaunch,
                             [&](Observer& observer) { observer.launch_end(launch, result.run); });

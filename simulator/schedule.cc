@@ -79,14 +79,14 @@ private:
       }
       any = any || places_[place] != nullptr;
     }
-    is_open_ = is_open_ && loop_.goes_on();
-    return any && is_open_;
+    is_open_ = is_open_ && loop_.goes_on(any);
+    return is_open_;
   }
 
   /// One step; retires the block when it is done. False if the warp cannot go on now.
   bool step(size_t place, uint32_t warp) {
     BlockRun& block = *places_[place];
-    is_open_ = loop_.goes_on();
+    is_open_ = loop_.goes_on(true);
     if (!is_open_) {
       return false;
     }

@@ -2,6 +2,8 @@
 // The engine behind the timing model: resident blocks by place, one warp insn at a time.
 #include "simulator/timed.h"
 
+#include <algorithm>
+
 namespace pto::sim {
 
 namespace {
@@ -29,8 +31,7 @@ BlockRun* TimedRun::block_at(uint32_t place) const {
 }
 
 std::optional<AdmittedBlock> TimedRun::admit(uint32_t place, uint32_t core) {
-  std::unique_ptr<BlockRun> block =
-      launch_.blocks_started() < options_.max_blocks ? launch_.next_block(core) : nullptr;
+  std::unique_ptr<BlockRun> block = has_more_blocks() ? launch_.next_block(core) : nullptr;
   if (!block) {
     return std::nullopt;
   }
@@ -38,6 +39,10 @@ std::optional<AdmittedBlock> TimedRun::admit(uint32_t place, uint32_t core) {
   AdmittedBlock admitted{block->index(), image.warps, image.lanes, image.static_l1_bytes};
   blocks_[place] = std::move(block);
   return admitted;
+}
+
+bool TimedRun::has_more_blocks() const {
+  return launch_.has_next_block() && launch_.blocks_started() < options_.max_blocks;
 }
 
 void TimedRun::retire(uint32_t place) {
@@ -149,6 +154,23 @@ RunStatus TimedRun::run() {
   return status_;
 }
 
+bool TimedRun::has_work_left() const {
+  return has_more_blocks() ||
+         std::any_of(blocks_.begin(), blocks_.end(), [](const std::unique_ptr<BlockRun>& block) {
+           return block != nullptr && !block->is_done();
+         });
+}
+
+RunStatus TimedRun::run_to_end() {
+  static_cast<void>(run());
+  if (status_ == RunStatus::kLimit && counts_.warp_insns == options_.max_insns &&
+      !has_work_left()) {
+    options_.max_insns = UINT64_MAX; // nobody will execute anything
+    static_cast<void>(run());
+  }
+  return status_;
+}
+
 bool TimedRun::step() {
   if (is_finished_) {
     return false;
@@ -218,7 +240,7 @@ TimedResult TimedRun::outcome() const {
 
 TimedResult run_timed(Launch& launch, SharedMemory& shared, const TimedOptions& options) {
   TimedRun run(launch, shared, options);
-  (void)run.run();
+  static_cast<void>(run.run_to_end());
   TimedResult result = run.take_result();
   launch.observers().notify(kWantsLaunch,
                             [&](Observer& observer) { observer.launch_end(launch, result.run); });

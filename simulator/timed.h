@@ -87,6 +87,11 @@ public:
   /// Runs to the end, a fault, a deadlock, a limit, an interrupt or the gate's wish. May be called
   /// again after the last three.
   RunStatus run();
+  /// The same, and where the limit of warp insns was met by the last one of the run, on to the end.
+  /// For who has no wish to stop right behind that insn.
+  RunStatus run_to_end();
+  /// Some warp has yet to execute something, or a block to start.
+  [[nodiscard]] bool has_work_left() const;
   /// A new limit, in warp insns since the start.
   void set_max_insns(uint64_t max_insns) { options_.max_insns = max_insns; }
   /// One more warp insn. True if one was executed; false: status() says why not.
@@ -115,6 +120,7 @@ public:
 
 private:
   std::optional<AdmittedBlock> admit(uint32_t place, uint32_t core) override;
+  [[nodiscard]] bool has_more_blocks() const override;
   void retire(uint32_t place) override;
   Next next(uint32_t place, uint32_t warp) override;
   const IssueRecord& step(uint32_t place, uint32_t warp, uint64_t cycle) override;

@@ -180,6 +180,11 @@ struct TimingModel::Impl : LoopState {
     return stop;
   }
 
+  /// Every block has ended; the last cycle may yet lie past the limit.
+  [[nodiscard]] TimedStop finished() const {
+    return end_cycle > options_copy.max_cycles ? TimedStop::kMaxCycles : TimedStop::kFinished;
+  }
+
   TimedStop advance(bool only_one) {
     for (;;) {
       if (run.host.wants_stop()) {
@@ -192,13 +197,15 @@ struct TimingModel::Impl : LoopState {
       const double dispatch_cycle = next_dispatch();
       const double first = std::min({core_cycle, atomic_cycle, dispatch_cycle});
       if (first == std::numeric_limits<double>::infinity()) {
-        return live_blocks == 0 ? TimedStop::kFinished : TimedStop::kDeadlock;
+        return live_blocks == 0 ? finished() : TimedStop::kDeadlock;
       }
       if (live_blocks == 0 && is_grid_empty) {
-        return TimedStop::kFinished; // reductions that nobody waits for may still be under way
+        return finished(); // reductions that nobody waits for may still be under way
       }
-      if (first > static_cast<double>(options_copy.max_cycles)) {
-        return TimedStop::kMaxCycles;
+      if (first >= static_cast<double>(options_copy.max_cycles)) {
+        // The end is seen when no further block is there to dispatch, which may be later.
+        is_grid_empty = is_grid_empty || !run.host.has_more_blocks();
+        return live_blocks == 0 && is_grid_empty ? finished() : TimedStop::kMaxCycles;
       }
       if (dispatch_cycle == first) {
         dispatch(dispatch_cycle);

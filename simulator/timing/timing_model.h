@@ -44,6 +44,8 @@ public:
   virtual ~TimedHost() = default;
   /// Puts the next block of the grid on a core; nothing when none is left.
   virtual std::optional<AdmittedBlock> admit(uint32_t place, uint32_t core) = 0;
+  /// admit() would give one.
+  [[nodiscard]] virtual bool has_more_blocks() const = 0;
   /// The block has ended; its place is free.
   virtual void retire(uint32_t place) = 0;
   /// Where the warp stands. `is_blocked`: it waits at a barrier that others must reach.
@@ -84,7 +86,7 @@ public:
 };
 
 struct TimingOptions {
-  uint64_t max_cycles = UINT64_MAX;
+  uint64_t max_cycles = UINT64_MAX; // nothing happens from this cycle on
   bool record_timeline = false;
   TimelineLimits timeline_limits;
 };

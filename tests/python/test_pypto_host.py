@@ -370,6 +370,29 @@ def test_limits():
         pto.launch(SPIN, **ONE, args=(d, FOREVER), timed=True, max_cycles=1000).wait()
 
 
+@pytest.mark.parametrize("profile", ["reference", "ascend950"])
+@pytest.mark.parametrize("mode", [{}, {"timed": True}, {"schedule": "lockstep"}, {"checks": "mem"}], ids=str)
+def test_what_ends_with_its_limit_has_completed(profile, mode):
+    device = pto.device(f"sim:{profile}")
+    d = pto.alloc_tensor(4, device=device)
+
+    def run(**limits):
+        launch = pto.launch(SPIN, **ONE, args=(d, 5), **mode, **limits)
+        launch.wait()
+        return launch
+
+    free = run()
+    limits = {"max_instructions": free.warp_instructions}
+    if mode.get("timed"):
+        limits["max_cycles"] = int(free.cycles)
+    for name, least in limits.items():
+        for limit in (least, least + 1):
+            assert run(**{name: limit}).status == "completed"
+        with pytest.raises(pto.KernelError) as caught:
+            run(**{name: least - 1})
+        assert caught.value.status == "limit"
+
+
 @pytest.mark.parametrize("written", [">f4", ">i4", ">u2", ">f2", ">i8"])
 def test_the_other_byte_order_is_told_with_the_way_out(written):
     native = np.dtype(written).newbyteorder("=")

@@ -174,6 +174,7 @@ public:
     places_[place] = {next_block_, std::vector<Warp>(warps)};
     return AdmittedBlock{next_block_++, warps, warps * 32, scratchpad_bytes};
   }
+  [[nodiscard]] bool has_more_blocks() const override { return next_block_ != blocks; }
   void retire(uint32_t) override {}
   Next next(uint32_t place, uint32_t warp) override {
     const Warp& w = places_[place].warps[warp];
