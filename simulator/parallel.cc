@@ -292,7 +292,7 @@ private:
 void Shared::keep_finished() {
   for (auto next = finished.begin();
        next != finished.end() && next->first == committed &&
-       counts.warp_insns + next->second.counts.warp_insns < options.max_insns;
+       counts.warp_insns + next->second.counts.warp_insns <= options.max_insns;
        next = finished.erase(next)) {
     counts.add(next->second.counts);
     ++committed;
