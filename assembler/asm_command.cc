@@ -6,6 +6,8 @@
 #include "assembler/lints.h"
 #include "assembler/standard_input.h"
 #include "isa/file_io.h"
+#include "isa/issue_text.h"
+#include "isa/machine_load.h"
 #include "isa/manual.h"
 #include "isa/output_files.h"
 #include "isa/suggest.h"
@@ -193,7 +195,27 @@ private:
                                  : read_text_file(options_.input, error);
   }
 
+  /// A name that means nothing is of the command line, whether or not a warning needs the machine.
+  int check_machine() {
+    if (options_.assemble.machine.empty()) {
+      return kGood;
+    }
+    isa::ProfileIssues issues;
+    static_cast<void>(isa::load_machine(options_.assemble.machine, {}, issues));
+    if (!isa::is_wrong_usage(issues)) {
+      return kGood;
+    }
+    isa::report_issues(issues, diags_);
+    if (!options_.json) {
+      show(diags_);
+    }
+    return kUsage;
+  }
+
   int translate() {
+    if (const int status = check_machine(); status != kGood) {
+      return status;
+    }
     std::string error;
     std::optional<std::string> text = read_input(error);
     std::optional<isa::Object> object;

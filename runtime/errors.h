@@ -35,6 +35,12 @@ private:
   std::vector<std::string> tried_;
 };
 
+/// The name is at fault: there is no such device, or no such profile.
+class UnknownDeviceError : public DeviceUnavailableError {
+public:
+  using DeviceUnavailableError::DeviceUnavailableError;
+};
+
 /// A buffer that was freed: freed again, copied, or given to a launch.
 class FreedBufferError : public DeviceError {
 public:

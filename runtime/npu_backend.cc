@@ -486,7 +486,7 @@ std::unique_ptr<Backend> open_npu(std::string_view detail, const DeviceOptions& 
   const auto [end, failed] = std::from_chars(detail.data(), detail.data() + detail.size(), number);
   if (!detail.empty() &&
       (failed != std::errc() || end != detail.data() + detail.size() || number < 0)) {
-    throw DeviceUnavailableError(
+    throw UnknownDeviceError(
         fmt::format("device npu:{}: expected the number of a device, as in npu:0", detail));
   }
   ToolkitSearch search = find_toolkit();

@@ -3,6 +3,7 @@
 #include "runtime/open.h"
 
 #include "isa/issue_text.h"
+#include "isa/machine_load.h"
 #include "isa/suggest.h"
 #include "runtime/npu_backend.h"
 #include "runtime/sim_backend.h"
@@ -44,10 +45,10 @@ std::unique_ptr<Backend> open_backend(std::string_view name, const DeviceOptions
     names.push_back(row.name);
     forms.push_back(row.form);
   }
-  throw DeviceUnavailableError(fmt::format("there is no device '{}'{}; expected one of: {}",
-                                           name,
-                                           isa::did_you_mean(kind, names),
-                                           fmt::join(forms, ", ")));
+  throw UnknownDeviceError(fmt::format("there is no device '{}'{}; expected one of: {}",
+                                       name,
+                                       isa::did_you_mean(kind, names),
+                                       fmt::join(forms, ", ")));
 }
 
 isa::MachineProfile
@@ -62,7 +63,11 @@ load_profile(std::string_view device, std::string_view name, const DeviceOptions
     for (const isa::ProfileIssue& issue : issues) {
       messages.push_back(isa::message_of(issue));
     }
-    throw DeviceUnavailableError(fmt::format("device {}: {}", device, fmt::join(messages, "; ")));
+    const std::string message = fmt::format("device {}: {}", device, fmt::join(messages, "; "));
+    if (isa::is_wrong_usage(issues)) {
+      throw UnknownDeviceError(message);
+    }
+    throw DeviceUnavailableError(message);
   }
   return std::move(*profile);
 }

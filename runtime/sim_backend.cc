@@ -249,7 +249,7 @@ std::unique_ptr<Backend> open_sim(std::string_view detail, const DeviceOptions& 
 std::unique_ptr<Backend> open_emulated(std::string_view detail, const DeviceOptions& options) {
   const std::string_view name = profile_name(detail, options);
   if (name.empty() && !options.machine) {
-    throw DeviceUnavailableError(
+    throw UnknownDeviceError(
         fmt::format("device emulated needs the profile of the machine that it stands in for: "
                     "emulated:{}, or the path of a profile",
                     fmt::join(isa::shipped_machine_names(), ", emulated:")));

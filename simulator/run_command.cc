@@ -11,6 +11,7 @@
 #include "isa/machine_load.h"
 #include "isa/output_files.h"
 #include "isa/suggest.h"
+#include "runtime/errors.h"
 #include "simulator/argument.h"
 #include "simulator/argument_files.h"
 #include "simulator/kernel_run.h"
@@ -319,6 +320,9 @@ private:
       const bool is_usage =
           error.kind() == LaunchErrorKind::kBlockSize || error.kind() == LaunchErrorKind::kGridSize;
       return is_usage ? kUsage : kFailed;
+    } catch (const rt::UnknownDeviceError& error) {
+      complain_late(error.what());
+      return kUsage;
     }
     compare_profiles();
     bool is_written = write_outputs();

@@ -5,6 +5,7 @@
 #include "isa/output_files.h"
 #include "isa/table.h"
 #include "runtime/device.h"
+#include "runtime/errors.h"
 #include "runtime/profile/calibrate.h"
 #include "runtime/profile/kernel_input.h"
 #include "runtime/profile/report.h"
@@ -103,9 +104,10 @@ int calibrate_command(const ToolOptions& options) {
   if (!issues.empty()) {
     return show_issues(options, issues, kFailed);
   }
-  const auto base = machine_of(options, options.base);
+  int unknown = kGood;
+  const auto base = machine_of(options, options.base, unknown);
   if (!base) {
-    return kFailed;
+    return unknown;
   }
   CalibrateOptions calibrate_options;
   if (!options.name.empty()) {
@@ -149,9 +151,10 @@ int calibrate_command(const ToolOptions& options) {
 /// Kernels that can run again, on machines that the profile has no figures of.
 int add_simulations(const ToolOptions& options, Profile& profile) {
   for (const std::string& name : options.machines) {
-    const auto machine = machine_of(options, name);
+    int unknown = kGood;
+    const auto machine = machine_of(options, name, unknown);
     if (!machine) {
-      return kFailed;
+      return unknown;
     }
     for (KernelProfile& kernel : profile.kernels) {
       if (!kernel.replay) {
@@ -219,12 +222,7 @@ int devices_command(const ToolOptions& options) {
   return kGood;
 }
 
-} // namespace
-
-int run_tool(const ToolOptions& options) {
-  if (const std::string same = find_overwritten(options); !same.empty()) {
-    return complain(options, same, kUsage);
-  }
+int run_chosen(const ToolOptions& options) {
   switch (options.command) {
   case ToolCommand::kRun:
     return run_command(options);
@@ -243,6 +241,19 @@ int run_tool(const ToolOptions& options) {
     return kGood;
   }
   return kUsage;
+}
+
+} // namespace
+
+int run_tool(const ToolOptions& options) {
+  if (const std::string same = find_overwritten(options); !same.empty()) {
+    return complain(options, same, kUsage);
+  }
+  try {
+    return run_chosen(options);
+  } catch (const UnknownDeviceError& error) {
+    return complain(options, error.what(), kUsage);
+  }
 }
 
 } // namespace pto::rt

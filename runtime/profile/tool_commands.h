@@ -27,9 +27,10 @@ int show_diagnostics(const ToolOptions& options, const isa::Diagnostics& diags, 
 /// To stdout for "-". False, with a message, if the file cannot be written.
 [[nodiscard]] bool
 write_text(const ToolOptions& options, const std::string& path, const std::string& text);
-/// Nothing, with messages, if there is no such machine profile.
-[[nodiscard]] std::optional<isa::MachineProfile> machine_of(const ToolOptions& options,
-                                                            const std::string& name);
+/// Nothing, with messages and what to end with in `status`, if there is no such machine profile:
+/// kUsage for a name that means nothing, kFailed for what a file holds.
+[[nodiscard]] std::optional<isa::MachineProfile>
+machine_of(const ToolOptions& options, const std::string& name, int& status);
 /// What the command would write over a file that it reads, or twice; empty if nothing.
 [[nodiscard]] std::string find_overwritten(const ToolOptions& options);
 

@@ -98,19 +98,20 @@ public:
     profile_.date = options.date;
   }
 
-  /// False, with the reason told, if there is no such device.
-  bool open(const std::string& device) {
+  /// kGood, or with the reason told what to end with, if there is no such device.
+  int open(const std::string& device) {
     if (const auto hidden = emulated_profile_name(device)) {
-      emulated_ = machine_of(options_, *hidden);
+      int unknown = kGood;
+      emulated_ = machine_of(options_, *hidden, unknown);
       if (!emulated_) {
-        return false;
+        return unknown;
       }
       profile_.device = emulated_device(*hidden, *emulated_, options_.noise);
-      return true;
+      return kGood;
     }
     board_.emplace(Device::open(device));
     profile_.device = profile_device(*board_);
-    return true;
+    return kGood;
   }
 
   void measure(std::vector<Microbench> set) {
@@ -170,8 +171,8 @@ int measure_set(std::vector<Microbench> set,
     return complain(options, "no pattern is left: --list without --key says what there is", kUsage);
   }
   Bench bench(options);
-  if (!bench.open(options.device)) {
-    return kFailed;
+  if (const int status = bench.open(options.device); status != kGood) {
+    return status;
   }
   std::vector<std::string> failures;
   Profile first_round;
@@ -209,9 +210,10 @@ int measure_set(std::vector<Microbench> set,
 } // namespace
 
 int microbench_command(const ToolOptions& options) {
-  const auto base = machine_of(options, options.base);
+  int unknown = kGood;
+  const auto base = machine_of(options, options.base, unknown);
   if (!base) {
-    return kFailed;
+    return unknown;
   }
   MicrobenchOptions set_options;
   set_options.roles = options.roles;

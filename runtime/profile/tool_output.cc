@@ -3,6 +3,7 @@
 #include "isa/clipped.h"
 #include "isa/file_io.h"
 #include "isa/issue_text.h"
+#include "isa/machine_load.h"
 #include "isa/output_files.h"
 #include "isa/run_program.h"
 #include "runtime/profile/tool_commands.h"
@@ -62,11 +63,12 @@ bool write_text(const ToolOptions& options, const std::string& path, const std::
   return false;
 }
 
-std::optional<isa::MachineProfile> machine_of(const ToolOptions& options, const std::string& name) {
+std::optional<isa::MachineProfile>
+machine_of(const ToolOptions& options, const std::string& name, int& status) {
   isa::ProfileIssues issues;
   auto machine = isa::load_machine(name, issues);
   if (!machine) {
-    show_issues(options, issues, kFailed);
+    status = show_issues(options, issues, isa::is_wrong_usage(issues) ? kUsage : kFailed);
   }
   return machine;
 }

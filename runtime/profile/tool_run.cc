@@ -107,9 +107,10 @@ private:
     measure.runs = options_.runs == 0 ? kDefaultRuns : options_.runs;
     measure.noise = options_.noise;
     if (const auto hidden = emulated_profile_name(device_)) {
-      const auto machine = machine_of(options_, *hidden);
+      int status = kGood;
+      const auto machine = machine_of(options_, *hidden, status);
       if (!machine) {
-        return kFailed;
+        return status;
       }
       profile_.device = emulated_device(*hidden, *machine, options_.noise);
       kernel_ = input_->measure(*machine, measure);
@@ -133,9 +134,10 @@ private:
       names.push_back(machine_of_file_.empty() ? "reference" : machine_of_file_);
     }
     for (const std::string& name : names) {
-      const auto machine = machine_of(options_, name);
+      int unknown = kGood;
+      const auto machine = machine_of(options_, name, unknown);
       if (!machine) {
-        return kFailed;
+        return unknown;
       }
       kernel_.simulated.push_back(input_->simulate(*machine));
       if (const int status = check_strict(*machine); status != kGood) {

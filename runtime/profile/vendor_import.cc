@@ -290,14 +290,19 @@ std::optional<VendorImport> import_vendor(const std::string& path, isa::ProfileI
       std::string error;
       const auto bytes = isa::read_file(is_folder ? path + "/" + name : path, error, kMaxFileBytes);
       if (!bytes) {
-        issues.push_back({name, {}, error, {}, 0, 0});
+        issues.push_back({is_folder ? name : path, {}, error, {}, 0, 0});
         return std::nullopt;
       }
       file.bytes.assign(reinterpret_cast<const char*>(bytes->data()), bytes->size());
     }
     files.push_back(std::move(file));
   }
-  return import_vendor_files(files, path, issues);
+  const size_t issues_before = issues.size();
+  std::optional<VendorImport> imported = import_vendor_files(files, path, issues);
+  for (size_t i = issues_before; i < issues.size() && !is_folder; ++i) {
+    issues[i].file = path; // as it was given, not the name alone that tells its format
+  }
+  return imported;
 }
 
 } // namespace pto::rt
