@@ -20,12 +20,14 @@ void declare(CLI::App& app, AsmOptions& options) {
   app.add_flag("--no-loc", options.without_loc, "Leave .loc lines out of the disassembly");
   app.add_flag("--check", options.check, "Verify only");
   app.add_flag("--listing", options.listing, "Print address, encoding and source of each insn");
-  app.add_option("--emit", options.emit, "Form of the output")->check(CLI::IsMember(emit_forms()));
+  app.add_option("--emit", options.emit, "Form of the output")
+      ->check(isa::one_of(emit_forms()), fmt::format("{{{}}}", fmt::join(emit_forms(), ",")));
   app.add_option("--kernel", options.kernel, "With --emit=ascendc: this kernel alone");
   app.add_flag("--instrument{insns}",
                options.instrument,
                "With --emit=ascendc: clock reads, around insns or what =WHAT says")
-      ->check(CLI::IsMember(instrument_forms()));
+      ->check(isa::one_of(instrument_forms()),
+              fmt::format("{{{}}}", fmt::join(instrument_forms(), ",")));
   app.add_option("-I,--include", options.assemble.preprocess.include_dirs, "Folder for .include")
       ->allow_extra_args(false);
   app.add_option("-D,--define", options.assemble.preprocess.defines, "Constant NAME or NAME=VALUE")
@@ -38,8 +40,7 @@ void declare(CLI::App& app, AsmOptions& options) {
   app.add_option("--explain", options.explain, "The page of one instruction");
   app.add_flag("--manual", options.manual, "The reference manual as Markdown");
   app.add_flag("--json", options.json, "Diagnostics and lists as JSON");
-  app.add_option("--color", options.color, "auto, always or never")
-      ->transform(CLI::CheckedTransformer(isa::color_modes()));
+  isa::add_color(app, options.color);
   app.add_flag("-v,--verbose", options.verbose, "Say what each kernel uses");
   app.add_flag("-q,--quiet", options.quiet, "No warnings");
   app.set_version_flag("--version",
@@ -62,6 +63,22 @@ void complete(const CLI::App& app, AsmOptions& options) {
           fmt::format("unknown warning -W{}{}", text, isa::did_you_mean(bare, names)),
           CLI::ExitCodes::ValidationError);
     }
+  }
+  const bool is_translated = options.emit == "ascendc" || options.emit == "ascendc-host";
+  if (!options.kernel.empty() && !is_translated) {
+    throw CLI::ValidationError("--kernel",
+                               "every kernel is taken; expected with --emit=ascendc or "
+                               "ascendc-host");
+  }
+  if (!options.instrument.empty() && options.emit != "ascendc") {
+    throw CLI::ValidationError("--instrument",
+                               "no clock reads are written; expected with --emit=ascendc");
+  }
+  if (options.without_loc && !options.disassemble) {
+    throw CLI::ValidationError("--no-loc", "nothing is disassembled; expected with -d");
+  }
+  if (options.check && !options.output.empty()) {
+    throw CLI::ValidationError("--check", "it writes nothing; leave it or -o out");
   }
   if (options.json && options.verbose) {
     throw CLI::ValidationError("--verbose",
@@ -93,7 +110,7 @@ ParsedAsmOptions parse_asm_options(int argc, char** argv, const isa::ProgramStat
     isa::print_success(app, success); // prints help or version
     return {std::nullopt, 0};
   } catch (const CLI::ParseError& error) {
-    isa::print_error(state, error.what(), kAsmHelpAdvice);
+    isa::print_error(state, isa::message_of(app, error), kAsmHelpAdvice);
     return {std::nullopt, 2};
   }
   return {options, 0};

@@ -65,10 +65,12 @@ void declare(CLI::App& app, Options& options) {
                  "What to look for: mem, init, race, sync, nan (a list with commas), or all")
       ->type_name("LIST");
   app.add_option("--dyn-l1", options.target.dynamic_l1_bytes, "Scratchpad after the kernel's own")
-      ->type_name("BYTES");
+      ->type_name("BYTES")
+      ->check(isa::whole_number<uint32_t>());
   app.add_flag("--lockstep", options.is_lockstep, "Without time: every warp one insn in turn");
   app.add_option("--history", options.history_mb, "Megabytes for going back (default 512); 0: none")
-      ->type_name("MB");
+      ->type_name("MB")
+      ->check(isa::whole_number<uint64_t>(0, dbg::kMostHistoryMb));
   add_list("-I", options.target.include_dirs, "Folder for .include", "DIR");
   add_list("-D", options.target.defines, "Define a constant for the assembler", "NAME[=VALUE]");
   add_list("-x", options.scripts, "Run the commands in a file", "FILE");
@@ -148,7 +150,7 @@ int run(int argc, char** argv, const isa::ProgramState& state) {
     isa::print_success(app, success); // prints help or version
     return 0;
   } catch (const CLI::ParseError& error) {
-    isa::print_error(state, error.what(), "Run ptodbg --help for the options.");
+    isa::print_error(state, isa::message_of(app, error), "Run ptodbg --help for the options.");
     return 2;
   }
   if (options.is_dap) {

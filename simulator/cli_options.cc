@@ -185,9 +185,11 @@ void declare(CLI::App& app, SimOptions& options, RawOptions& raw) {
                  "Show the first elements of an array (default 16)",
                  "NAME[:COUNT]");
   app.add_option("--rtol", options.tolerance.rtol, "Relative tolerance of --expect (default 0)")
-      ->type_name("NUMBER");
+      ->type_name("NUMBER")
+      ->check(isa::real_number("0 or more"));
   app.add_option("--atol", options.tolerance.atol, "Absolute tolerance of --expect (default 0)")
-      ->type_name("NUMBER");
+      ->type_name("NUMBER")
+      ->check(isa::real_number("0 or more"));
   app.add_flag("--no-equal-nan", raw.nan_differs, "NaN differs from NaN in --expect");
   app.add_option(
          "--device", options.device, "Run there instead: npu[:N], emulated:PROFILE, sim[:PROFILE]")
@@ -214,9 +216,11 @@ void declare(CLI::App& app, SimOptions& options, RawOptions& raw) {
   app.add_option("--threads",
                  options.threads,
                  "Host threads with --functional; 0 (default): all. Never changes a result")
-      ->type_name("N");
+      ->type_name("N")
+      ->check(isa::whole_number<unsigned>());
   app.add_option("--dyn-l1", options.dynamic_l1_bytes, "Scratchpad after the kernel's own")
-      ->type_name("BYTES");
+      ->type_name("BYTES")
+      ->check(isa::whole_number<uint32_t>());
   app.add_option("--max-instructions", raw.max_insns, "Stop after so many warp instructions")
       ->type_name("N");
   app.add_option("--max-cycles", raw.max_cycles, "Stop after so many cycles")->type_name("N");
@@ -224,7 +228,8 @@ void declare(CLI::App& app, SimOptions& options, RawOptions& raw) {
                  raw.sample_waves,
                  "Time the first N waves of blocks, run the others for results alone and estimate "
                  "the cycles of all; N from 4, 8 is good")
-      ->type_name("N");
+      ->type_name("N")
+      ->check(isa::whole_number<uint32_t>(kLeastWaves));
   add_repeatable(app,
                  "-m,--profile",
                  options.profiles,
@@ -241,9 +246,7 @@ void declare(CLI::App& app, SimOptions& options, RawOptions& raw) {
   app.add_flag("--json", options.is_json, "Results and diagnostics as JSON");
   app.add_flag("-q,--quiet", options.is_quiet, "Only what was asked for, and errors");
   app.add_flag("-v,--verbose", options.is_verbose, "More figures of the run");
-  app.add_option("--color", options.color, "auto (default), always or never")
-      ->type_name("WHEN")
-      ->transform(CLI::CheckedTransformer(isa::color_modes()));
+  isa::add_color(app, options.color);
 }
 
 void complete_reports(SimOptions& options, const RawOptions& raw, bool is_timed) {
@@ -289,6 +292,10 @@ void complete(const CLI::App& app, SimOptions& options, const RawOptions& raw) {
       throw CLI::ValidationError("--rtol, --atol",
                                  fmt::format("{} is no tolerance; expected 0 or more", tolerance));
     }
+  }
+  if (raw.expects.empty() && app.count("--rtol") + app.count("--atol") + raw.nan_differs != 0) {
+    throw CLI::ValidationError("--rtol, --atol, --no-equal-nan",
+                               "nothing is compared; expected with --expect");
   }
   options.grid = parse_size("--grid", raw.grid);
   options.block = parse_size("--block", raw.block);
@@ -349,6 +356,11 @@ void complete(const CLI::App& app, SimOptions& options, const RawOptions& raw) {
                                "there are no cycles without timing; use "
                                "--max-instructions");
   }
+  if (app.count("--threads") != 0 && !options.is_functional && options.schedule_fuzz == 0) {
+    throw CLI::ValidationError("--threads",
+                               "one thread does this run; expected with --functional, which can "
+                               "use several");
+  }
   complete_reports(options, raw, is_timed);
   if (!is_timed && options.profiles.size() > 1) {
     throw CLI::ValidationError("--profile",
@@ -389,7 +401,7 @@ ParsedCommandLine parse_command_line(int argc, char** argv, const isa::ProgramSt
     isa::print_success(app, success); // prints help or version
     return {std::nullopt, 0};
   } catch (const CLI::ParseError& error) {
-    isa::print_error(state, error.what(), "Run ptosim --help for the options.");
+    isa::print_error(state, isa::message_of(app, error), "Run ptosim --help for the options.");
     return {std::nullopt, 2};
   }
   return {options, 0};

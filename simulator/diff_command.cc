@@ -63,7 +63,7 @@ int diff_command(int argc, char** argv, const isa::ProgramState& state) {
   } catch (const CLI::ParseError& error) {
     isa::ProgramState diff = state;
     diff.name = "ptosim diff";
-    isa::print_error(diff, error.what(), "Run ptosim diff --help for the options.");
+    isa::print_error(diff, isa::message_of(app, error), "Run ptosim diff --help for the options.");
     return 2;
   }
   std::vector<std::string> errors;

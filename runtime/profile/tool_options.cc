@@ -10,9 +10,12 @@
 
 #include <algorithm>
 #include <chrono>
+#include <initializer_list>
 
 namespace pto::rt {
 namespace {
+
+constexpr uint32_t kMostRuns = 100000;
 
 constexpr const char* kExamples = R"(Examples:
   ptoprof run vector_add.pto -g 4 -b 256 -a a=rand:f32[1024] -a b=rand:f32[1024] \
@@ -77,9 +80,7 @@ public:
     app.set_version_flag("--version", "ptoprof " PTO_VERSION);
     app.footer(kExamples);
     app.require_subcommand(1);
-    app.add_option("--color", options_.color, "auto (default), always or never")
-        ->type_name("WHEN")
-        ->transform(CLI::CheckedTransformer(isa::color_modes()));
+    isa::add_color(app, options_.color);
     app.add_flag("--json", options_.is_json, "Results and diagnostics as JSON");
     app.add_flag("-q,--quiet", options_.is_quiet, "Only what was asked for, and errors");
     app.fallthrough();
@@ -106,10 +107,11 @@ public:
           "--noise", fmt::format("{} is no part; expected 0 to 1", options_.noise.relative));
     }
     options_.runs = at_least_one("--runs", runs_);
-    if (options_.runs > 100000) {
-      throw CLI::ValidationError("--runs",
-                                 fmt::format("{} runs; expected at most 100000", options_.runs));
+    if (options_.runs > kMostRuns) {
+      throw CLI::ValidationError(
+          "--runs", fmt::format("{} runs; expected at most {}", options_.runs, kMostRuns));
     }
+    check_use(app);
     options_.types_per_entry = at_least_one("--types", types_per_entry_);
     if (!options_.date.empty() && !is_date(options_.date)) {
       throw CLI::ValidationError(
@@ -131,6 +133,35 @@ public:
   }
 
 private:
+  /// What was given must matter to what is done.
+  void check_use(const CLI::App& app) const {
+    const auto refuse = [&](std::initializer_list<const char*> names, const char* reason) {
+      for (const CLI::App* subcommand : app.get_subcommands()) {
+        for (const char* name : names) {
+          const CLI::Option* option = subcommand->get_option_no_throw(name);
+          if (option != nullptr && option->count() != 0) {
+            throw CLI::ValidationError(name, reason);
+          }
+        }
+      }
+    };
+    const bool is_emulated = options_.device.starts_with("emulated");
+    if (options_.command == ToolCommand::kMicrobench && options_.device.empty()) {
+      refuse({"--runs", "--warm-up", "--noise", "--seed", "--doubled", "--date"},
+             "nothing is measured; expected with --device");
+    }
+    if (!is_emulated) {
+      refuse({"--noise", "--seed", "--doubled"},
+             "a board has its own; expected with --device emulated:PROFILE");
+    }
+    if (is_emulated) {
+      refuse({"--warm-up"}, "it is for boards; an emulated device has nothing to warm up");
+    }
+    if (options_.is_appending && options_.output.empty()) {
+      refuse({"--append"}, "no profile is written; expected with -o");
+    }
+  }
+
   void command(CLI::App& app, ToolCommand which) {
     app.callback([this, which] { options_.command = which; });
   }
@@ -139,16 +170,22 @@ private:
   }
   void measuring(CLI::App& app) {
     app.add_option("-d,--device", options_.device, "emulated:PROFILE, or npu")->type_name("DEVICE");
-    app.add_option("--runs", runs_, "Runs to measure")->type_name("N");
+    app.add_option("--runs", runs_, "Runs to measure")
+        ->type_name("N")
+        ->check(isa::whole_number<uint32_t>(1, kMostRuns));
     app.add_option("--warm-up", options_.warm_ups, "Launches before, on a board (default 5)")
-        ->type_name("N");
+        ->type_name("N")
+        ->check(isa::whole_number<decltype(options_.warm_ups)>());
     app.add_option("--noise", options_.noise.relative, "Emulated: deviation of a run, 0.05 is 5 %")
-        ->type_name("PART");
+        ->type_name("PART")
+        ->check(isa::real_number("0 to 1"));
     app.add_option("--seed", options_.noise.seed, "Emulated: of the noise (default 1)")
-        ->type_name("N");
+        ->type_name("N")
+        ->check(isa::whole_number<decltype(options_.noise.seed)>());
     app.add_option(
            "--doubled", options_.noise.doubled_runs, "Emulated: runs that take twice as long")
-        ->type_name("N");
+        ->type_name("N")
+        ->check(isa::whole_number<decltype(options_.noise.doubled_runs)>());
     app.add_option("--date", options_.date, "Recorded with the figures")->type_name("YYYY-MM-DD");
   }
   void output(CLI::App& app, const char* help) {
@@ -166,7 +203,8 @@ private:
     add_list(app, "-I", options_.include_dirs, "Folder for .include", "DIR");
     add_list(app, "-D", options_.defines, "Define a constant for the assembler", "NAME[=VALUE]");
     app.add_option("--dyn-l1", options_.dynamic_l1_bytes, "Scratchpad after the kernel's own")
-        ->type_name("BYTES");
+        ->type_name("BYTES")
+        ->check(isa::whole_number<uint32_t>());
     measuring(app);
     add_list(app,
              "-m,--machine",
@@ -213,7 +251,8 @@ private:
     add_list(app, "--role", options_.roles, "Only these roles", "ROLE");
     add_list(app, "--key", options_.keys, "Only patterns of this insn, as FMA or LOAD.l1", "KEY");
     app.add_option("--types", types_per_entry_, "Types of each latency entry (default all)")
-        ->type_name("N");
+        ->type_name("N")
+        ->check(isa::whole_number<uint32_t>(1));
     app.add_option("--follow-up", options_.follow_up, "Second round for the pairs of this profile")
         ->type_name("FILE");
     app.add_flag("--list", options_.is_list, "Only say what there is");
@@ -242,7 +281,7 @@ ParsedToolOptions parse_tool_options(int argc, char** argv, const isa::ProgramSt
     isa::print_success(app, success); // prints help or version
     return {std::nullopt, 0};
   } catch (const CLI::ParseError& error) {
-    isa::print_error(state, error.what(), "Run ptoprof --help for the options.");
+    isa::print_error(state, isa::message_of(app, error), "Run ptoprof --help for the options.");
     return {std::nullopt, 2};
   }
   return {options, 0};

@@ -322,7 +322,7 @@ def test_interrupt_of_commands_from_a_pipe(files):
         (["ptosim", "gone.pto"], 1, "cannot read 'gone.pto'"),
         (["ptosim", "k.pto", "--frobnicate"], 2, "not expected: --frobnicate"),
         ([*SIM, "-b", "4000000"], 2, "block"),
-        ([*SIM, "--device", "sim:foo"], 1, "device sim: no machine profile `foo`"),
+        ([*SIM, "--device", "sim:foo"], 2, "device sim: no machine profile `foo`"),
         ([*SIM, "-o", "a=gone/a.npy"], 1, "--out a: cannot write 'gone/a.npy'"),
         ([*SIM, "--report", "gone/a.json"], 1, "--report: cannot write 'gone/a.json'"),
         ([*SIM, "-m", "./gone.json"], 1, "gone.json"),
@@ -330,8 +330,8 @@ def test_interrupt_of_commands_from_a_pipe(files):
         (["ptosim", "diff", "m.json"], 2, "after is required"),
         (["ptoprof", "measure"], 2, ""),
         (["ptoprof", "run", "gone.pto", "-d", EMULATED], 1, "cannot read 'gone.pto'"),
-        ([*PROF[:-1], "emulated:foo"], 1, "no machine profile `foo`"),
-        ([*PROF[:-1], "sim:foo"], 1, "device sim: no machine profile `foo`"),
+        ([*PROF[:-1], "emulated:foo"], 2, "no machine profile `foo`"),
+        ([*PROF[:-1], "sim:foo"], 2, "device sim: no machine profile `foo`"),
         ([*PROF, "-o", "gone/p.json"], 1, "cannot write 'gone/p.json'"),
         (["ptoprof", "calibrate", "gone.json", "m.json"], 1, "gone.json"),
         (["ptoprof", "report", "m.json"], 1, "m.json"),
@@ -549,3 +549,149 @@ def test_inputs_without_end(files):
         done = run(files, *command)
         assert done.returncode == status
         assert "/dev/zero" in done.stderr and "which may have no end" in done.stderr
+
+
+# ------------------------------------------------------------------------------ words
+
+NONE = "The following argument was not expected: "
+COMMANDS = "run, import, calibrate, report, microbench, devices, schema"
+
+
+@pytest.mark.parametrize(
+    "command, message",
+    [
+        (["ptosim", "k.pto", "--functionall"], NONE + "--functionall; did you mean '--functional'?"),
+        (["ptosim", "--functionall"], NONE + "--functionall; did you mean '--functional'?"),
+        ([*SIM, "--max-cycle=7"], NONE + "--max-cycle=7; did you mean '--max-cycles'?"),
+        ([*SIM, "--max-cycle", "7"], NONE + "--max-cycle; did you mean '--max-cycles'?"),
+        ([*SIM, "--qwertzuiop"], NONE + "--qwertzuiop\n"),
+        ([*SIM, "k.pto"], NONE + "k.pto\n"),
+        (["ptosim", "diff", "m.json", "--jsno"], NONE + "--jsno; did you mean '--json'?"),
+        (["ptosim", "--color=alwasy", "k.pto"],
+         "--color: there is no 'alwasy'; did you mean 'always'?; expected one of: always, auto, never"),
+        (["ptoas", "k.pto", "--lsiting"], NONE + "--lsiting; did you mean '--listing'?"),
+        (["ptoas", "--verison"], NONE + "--verison; did you mean '--version'?"),
+        (["ptoas", "k.pto", "--emit=ams"],
+         "--emit: there is no 'ams'; did you mean 'asm'?; expected one of: obj, asm, json"),
+        (["ptoas", "k.pto", "--color", "1"], "--color: there is no '1'; expected one of: always"),
+        (["ptoas", "k.pto", "--emit=ascendc", "--instrument=pears"],
+         "--instrument: there is no 'pears'; did you mean 'pairs'?"),
+        (["ptodbg", "k.pto", "--lockstpe"], NONE + "--lockstpe; did you mean '--lockstep'?"),
+        (["ptodbg", "--verison"], NONE + "--verison; did you mean '--version'?"),
+        (["ptoprof"], f"a command is missing; expected one of: {COMMANDS}"),
+        (["ptoprof", "frob"], f"there is no 'frob'; expected one of: {COMMANDS}"),
+        (["ptoprof", "reprot", "p.json"],
+         f"there is no 'reprot'; did you mean 'report'?; expected one of: {COMMANDS}"),
+        (["ptoprof", "--verison"], NONE + "--verison; did you mean '--version'?"),
+        ([*PROF, "--devcie", "npu"], NONE + "--devcie; did you mean '--device'?"),
+        (["ptoprof", "microbench", "--lits"], NONE + "--lits; did you mean '--list'?"),
+        (["ptoprof", "--color=nevr", "devices"], "--color: there is no 'nevr'; did you mean 'never'?"),
+    ],
+)
+def test_wrong_words_are_named_with_the_nearest_right_one(files, command, message):
+    done = run(files, *command)
+    assert done.returncode == 2, (done.stdout, done.stderr)
+    assert f"error: {message}" in done.stderr
+
+
+WORD32 = "0 to 4294967295"
+
+
+@pytest.mark.parametrize(
+    "command, message",
+    [
+        ([*SIM, "--functional", "--threads", "-1"], f"--threads: '-1' is out of range; expected {WORD32}"),
+        ([*SIM, "--functional", "--threads", "99999999999"],
+         f"--threads: '99999999999' is out of range; expected {WORD32}"),
+        ([*SIM, "--functional", "--threads", "many"],
+         f"--threads: 'many' is no whole number; expected {WORD32}"),
+        ([*SIM, "--sample", "18446744073709551615"],
+         "--sample: '18446744073709551615' is out of range; expected 4 to 4294967295"),
+        ([*SIM, "--sample", "-4"], "--sample: '-4' is out of range; expected 4 to"),
+        ([*SIM, "--dyn-l1", "4294967296"], f"--dyn-l1: '4294967296' is out of range; expected {WORD32}"),
+        ([*SIM, "-e", "a=e.npy", "--rtol", "x"], "--rtol: 'x' is no number; expected 0 or more"),
+        ([*SIM, "-e", "a=e.npy", "--atol", "nan"], "--atol: 'nan' is no number; expected 0 or more"),
+        ([*SIM, "-e", "a=e.npy", "--atol", "-1"], "--rtol, --atol: -1 is no tolerance; expected 0 or"),
+        ([*PROF, "--runs", "-1"], "--runs: '-1' is out of range; expected 1 to 100000"),
+        ([*PROF, "--runs", "1.5"], "--runs: '1.5' is no whole number; expected 1 to 100000"),
+        ([*PROF[:-1], "npu", "--warm-up", "-1"], f"--warm-up: '-1' is out of range; expected {WORD32}"),
+        ([*PROF, "--seed", "18446744073709551616"],
+         "--seed: '18446744073709551616' is out of range; expected 0 to 18446744073709551615"),
+        ([*PROF, "--noise", "much"], "--noise: 'much' is no number; expected 0 to 1"),
+        ([*PROF, "--doubled", "-2"], f"--doubled: '-2' is out of range; expected {WORD32}"),
+        ([*PROF, "--dyn-l1", "-1"], f"--dyn-l1: '-1' is out of range; expected {WORD32}"),
+        (["ptoprof", "microbench", "--types", "-1"], "--types: '-1' is out of range; expected 1 to"),
+        (["ptodbg", "k.pto", "--dyn-l1", "-1"], f"--dyn-l1: '-1' is out of range; expected {WORD32}"),
+        (["ptodbg", "k.pto", "--history", "-1"], "--history: '-1' is out of range; expected 0 to"),
+    ],
+)
+def test_numbers_out_of_range_are_told_the_range(files, command, message):
+    done = run(files, *command)
+    assert done.returncode == 2, (done.stdout, done.stderr)
+    assert f"error: {message}" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "command, message",
+    [
+        ([*SIM, "--threads", "2"], "--threads: one thread does this run; expected with --functional"),
+        ([*SIM, "--threads", "0"], "--threads: one thread does this run"),
+        ([*SIM, "--threads", "2", "--schedule", "greedy"], "--threads: one thread does this run"),
+        ([*SIM, "--rtol", "1e-3"], "--rtol, --atol, --no-equal-nan: nothing is compared; expected with --exp"),
+        ([*SIM, "--atol", "0"], "--rtol, --atol, --no-equal-nan: nothing is compared"),
+        ([*SIM, "--no-equal-nan"], "--rtol, --atol, --no-equal-nan: nothing is compared"),
+        (["ptoas", "k.pto", "-o", "-", "--kernel", "k"], "--kernel: every kernel is taken; expected with --emit"),
+        (["ptoas", "k.pto", "--emit=asm", "--instrument"], "--instrument: no clock reads are written; expected"),
+        (["ptoas", "k.pto", "--check", "--no-loc"], "--no-loc: nothing is disassembled; expected with -d"),
+        (["ptoas", "k.pto", "--check", "-o", "sub/x"], "--check: it writes nothing; leave it or -o out"),
+        ([*PROF, "--append"], "--append: no profile is written; expected with -o"),
+        ([*PROF, "--warm-up", "3"], "--warm-up: it is for boards"),
+        ([*PROF[:-1], "npu", "--noise", "0.1"], "--noise: a board has its own; expected with --device emul"),
+        ([*PROF[:-2], "--seed", "3"], "--seed: a board has its own; expected with --device emulated"),
+        (["ptoprof", "microbench", "--list", "--runs", "3"], "--runs: nothing is measured; expected with --dev"),
+    ],
+)
+def test_options_that_would_do_nothing(files, command, message):
+    done = run(files, *command)
+    assert done.returncode == 2, (done.stdout, done.stderr)
+    assert f"error: {message}" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "command, status",
+    [
+        (["ptosim", "k.pto", "-m", "foo"], 2),
+        ([*SIM, "--device", "sim:foo"], 2),
+        ([*SIM, "--device", "emulated:foo"], 2),
+        ([*SIM, "--device", "emulated"], 2),
+        ([*SIM, "--device", "smi"], 2),
+        ([*SIM, "--device", "npu:x"], 2),
+        ([*SIM, "--device", "sim:p.json"], 1),  # a file that holds something else
+        ([*PROF[:-1], "emulated:foo"], 2),
+        ([*PROF[:-1], "smi"], 2),
+        ([*PROF, "-m", "foo"], 2),
+        ([*PROF, "-m", "p.json"], 1),
+        (["ptoprof", "report", "p.json", "-m", "foo"], 2),
+        (["ptoprof", "calibrate", "p.json", "--base", "foo"], 2),
+        (["ptoprof", "microbench", "--base", "foo", "--list"], 2),
+        (["ptoprof", "microbench", "-d", "emulated:foo"], 2),
+        (["ptoprof", "microbench", "-d", "smi"], 2),
+        (["ptodbg", "k.pto", "-nx", "-a", "a=@a.npy", "-m", "foo", "--batch", "-ex", "run"], 2),
+        (["ptoas", "k.pto", "-o", "-", "--machine", "foo"], 2),
+    ],
+)
+def test_names_that_mean_nothing_are_wrong_usage(files, command, status):
+    for words in (command, [*command, "--json"]):
+        done = run(files, *words)
+        assert done.returncode == status, (done.stdout, done.stderr)
+        assert "foo" in done.stderr + done.stdout or "foo" not in str(command)
+
+
+def test_a_file_to_import_is_named_as_it_was_given(files, tmp_path):
+    done = run(files, "ptoprof", "import", "/nonexist")
+    assert (done.returncode, done.stderr) == (1, "/nonexist: error: cannot read '/nonexist': No such file or "
+                                                 "directory\n")
+    cut = tmp_path / "core0.trace.json"
+    cut.write_text("{")
+    done = run(files, "ptoprof", "import", str(cut))
+    assert done.returncode == 1 and done.stderr.startswith(f"{cut}: error: ")
