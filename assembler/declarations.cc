@@ -2,6 +2,7 @@
 // Directives that declare names: aliases of registers, scratchpad and constants.
 #include "assembler/operand_place.h"
 #include "assembler/parser.h"
+#include "isa/object_layout.h"
 #include "isa/suggest.h"
 
 #include <fmt/format.h>
@@ -16,9 +17,6 @@ using isa::Type;
 namespace {
 
 constexpr uint32_t kDefaultL1Align = 32;
-constexpr uint32_t kLargestAlign = 4096;
-// Object files and the simulator take scratchpad offsets up to here.
-constexpr uint64_t kLargestSymbol = uint64_t{1} << 30;
 
 } // namespace
 
@@ -44,13 +42,13 @@ void Parser::do_reg(TokenCursor& cursor) {
 
 void Parser::do_align(TokenCursor& cursor) {
   const Token& first = cursor.peek();
-  const std::optional<uint32_t> bytes = parse_count(cursor, "alignment", kLargestAlign);
+  const std::optional<uint32_t> bytes = parse_count(cursor, "alignment", isa::kMostAlignBytes);
   if (!bytes || !expect_end(cursor)) {
     return;
   }
   if ((*bytes & (*bytes - 1)) != 0) {
     diags_.error(cursor.range_from(first), fmt::format("alignment of {}", *bytes))
-        .expect(fmt::format("a power of two up to {}", kLargestAlign));
+        .expect(fmt::format("a power of two up to {}", isa::kMostAlignBytes));
     return;
   }
   pending_align_ = *bytes;
@@ -123,9 +121,9 @@ bool Parser::finish_symbol(TokenCursor& cursor, const Token& name, isa::Symbol s
   }
   const SourceRange range = cursor.range(name);
   const uint64_t size = uint64_t{symbol.rows} * symbol.cols * isa::size_bytes(symbol.type);
-  if (size > kLargestSymbol) {
+  if (size > isa::kMostSymbolBytes) {
     diags_.error(range, fmt::format("'{}' takes {} bytes", name.text, size))
-        .expect(fmt::format("at most {}", kLargestSymbol));
+        .expect(fmt::format("at most {}", isa::kMostSymbolBytes));
     return false;
   }
   symbol.name = std::string(name.text);

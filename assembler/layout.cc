@@ -2,6 +2,8 @@
 // Canonical order, offsets and the facts about each function that the object stores.
 #include "assembler/layout.h"
 
+#include "isa/object_layout.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -98,44 +100,16 @@ void order_files(Object& object) {
   object.files = std::move(files);
 }
 
-// Scratchpad symbols of the file come first, at the same offsets in every kernel that can reach a
-// use of one; a kernel's own follow, or start at 0 where it reaches none.
-void place_scratchpad(Object& object, const std::vector<FunctionUse>& uses) {
-  uint32_t file_bytes = 0;
-  std::vector<uint32_t> next(object.functions.size());
-  bool file_done = false;
-  for (Symbol& symbol : object.symbols) {
-    if (symbol.kind == SymbolKind::kConst) {
-      continue;
-    }
-    if (symbol.owner == isa::kFileScope) {
-      symbol.offset = align_up(file_bytes, symbol.align_bytes);
-      file_bytes = symbol.offset + symbol.size_bytes;
-      continue;
-    }
-    if (!file_done) {
-      file_done = true;
-      for (size_t f = 0; f < next.size(); ++f) {
-        next[f] = uses[f].uses_file_symbols ? file_bytes : 0;
-      }
-    }
-    symbol.offset = align_up(next[symbol.owner], symbol.align_bytes);
-    next[symbol.owner] = symbol.offset + symbol.size_bytes;
+std::vector<isa::FunctionReach> reach_of(const std::vector<FunctionUse>& uses) {
+  std::vector<isa::FunctionReach> reach;
+  reach.reserve(uses.size());
+  for (const FunctionUse& use : uses) {
+    isa::FunctionReach& one = reach.emplace_back();
+    one.registers = use.all_reads;
+    one.registers |= use.all_writes;
+    one.uses_file_scratchpad = use.uses_file_symbols;
   }
-  for (size_t f = 0; f < next.size(); ++f) {
-    isa::Function& function = object.functions[f];
-    const uint32_t shared = uses[f].uses_file_symbols ? file_bytes : 0;
-    function.l1_bytes = std::max(next[f], shared);
-  }
-}
-
-void count_registers(Object& object, const std::vector<FunctionUse>& uses) {
-  for (size_t f = 0; f < uses.size(); ++f) {
-    RegSet used = uses[f].all_reads;
-    used |= uses[f].all_writes;
-    object.functions[f].reg32_count = used.count32();
-    object.functions[f].reg64_count = used.count64();
-  }
+  return reach;
 }
 
 bool check_ends(const Program& program, const std::vector<Cfg>& cfgs, isa::Diagnostics& diags) {
@@ -214,8 +188,17 @@ bool finish_program(Program& program, Analysis& analysis, isa::Diagnostics& diag
     std::erase_if(function.labels,
                   [&](const isa::Label& label) { return !function.contains(label.pc); });
   }
-  count_registers(object, analysis.uses);
-  place_scratchpad(object, analysis.uses);
+  const std::vector<isa::FunctionReach> reach = reach_of(analysis.uses);
+  isa::count_registers(object.functions, reach);
+  if (const auto over = isa::place_scratchpad(object.symbols, object.functions, reach)) {
+    diags
+        .error(program.symbol_ranges[over->symbol],
+               fmt::format("'{}' would end at byte {} of the scratchpad",
+                           object.symbols[over->symbol].name,
+                           over->end_bytes))
+        .expect(fmt::format("at most {}", isa::kMostScratchpadBytes));
+    return false;
+  }
   return true;
 }
 

@@ -2,6 +2,8 @@
 // One function a warning, all over the control flow and register use that assembling found.
 #include "assembler/lints.h"
 
+#include "isa/insn_desc.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,111 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Register sets of insns and functions. Calls share the caller's registers, so a call reads what
+// Register sets of functions. Calls share the caller's registers, so a call reads what
 // its callee needs and may write what its callee writes; recursion is met by iterating to a fixed
 // point.
 #include "assembler/liveness.h"
 
 #include "assembler/large_pages.h"
-
-#include <fmt/format.h>
+#include "isa/insn_desc.h"
+#include "isa/object_layout.h"
 
 #include <algorithm>
-#include <optional>
 
 namespace pto::as {
 
 using isa::Cfg;
 using isa::Insn;
-using isa::OperandKind;
-
-RegSet& RegSet::operator|=(const RegSet& other) {
-  for (size_t i = 0; i < words_.size(); ++i) {
-    words_[i] |= other.words_[i];
-  }
-  return *this;
-}
-
-RegSet& RegSet::operator&=(const RegSet& other) {
-  for (size_t i = 0; i < words_.size(); ++i) {
-    words_[i] &= other.words_[i];
-  }
-  return *this;
-}
-
-RegSet RegSet::without(const RegSet& other) const {
-  RegSet out = *this;
-  for (size_t i = 0; i < words_.size(); ++i) {
-    out.words_[i] &= ~other.words_[i];
-  }
-  return out;
-}
-
-bool RegSet::empty() const {
-  return *this == RegSet{};
-}
-
-unsigned RegSet::count32() const {
-  return static_cast<unsigned>(std::popcount(words_[0]) + std::popcount(words_[1]));
-}
-
-unsigned RegSet::count64() const {
-  return static_cast<unsigned>(std::popcount(words_[2]));
-}
-
-RegSet RegSet::all() {
-  RegSet out;
-  out.words_.fill(~uint64_t{0});
-  return out;
-}
-
-std::string register_name(unsigned reg) {
-  return reg < RegSet::kReg64First  ? fmt::format("r{}", reg)
-         : reg < RegSet::kPredFirst ? fmt::format("d{}", reg - RegSet::kReg64First)
-                                    : fmt::format("p{}", reg - RegSet::kPredFirst);
-}
-
-InsnRegisters registers_of(const Insn& insn) {
-  InsnRegisters out;
-  if (insn.guard.present) {
-    out.reads.add(RegSet::kPredFirst + insn.guard.pred);
-  }
-  for (unsigned i = 0; i < insn.operand_count; ++i) {
-    const isa::Operand& operand = insn.operands[i];
-    if (operand.kind == OperandKind::kMem) {
-      const isa::MemRef ref = operand.mem();
-      if (ref.base == isa::BaseKind::kReg) {
-        out.reads.add((ref.space == isa::Space::kHbm ? RegSet::kReg64First : 0U) + ref.base_index);
-      }
-      if (ref.index_reg != isa::kNoIndexReg) {
-        out.reads.add(ref.index_reg);
-      }
-      continue;
-    }
-    unsigned first = 0;
-    switch (operand.kind) {
-    case OperandKind::kReg32:
-      break;
-    case OperandKind::kReg64:
-      first = RegSet::kReg64First;
-      break;
-    case OperandKind::kPred:
-      first = RegSet::kPredFirst;
-      break;
-    default:
-      continue;
-    }
-    const isa::OperandSpec& spec = isa::spec_of(insn, i);
-    const unsigned count = spec.vector ? isa::vector_count(insn) : 1;
-    for (unsigned k = 0; k < count; ++k) {
-      if (isa::reads(spec.role)) {
-        out.reads.add(first + operand.index + k);
-      }
-      if (isa::writes(spec.role)) {
-        out.writes.add(first + operand.index + k);
-      }
-    }
-  }
-  return out;
-}
 
 namespace {
 
@@ -115,23 +23,6 @@ constexpr uint32_t kNoFunction = 0xffffffff;
 uint32_t callee_of(const isa::Object& object, const Insn& insn) {
   const isa::Function* callee = object.function_at(isa::target_pc(insn));
   return callee == nullptr ? kNoFunction : static_cast<uint32_t>(callee - object.functions.data());
-}
-
-bool names_file_symbol(const isa::Object& object, const Insn& insn) {
-  for (unsigned i = 0; i < insn.operand_count; ++i) {
-    const isa::Operand& operand = insn.operands[i];
-    std::optional<uint32_t> symbol;
-    if (operand.kind == OperandKind::kSymbol) {
-      symbol = operand.index;
-    } else if (operand.kind == OperandKind::kMem && operand.mem().base == isa::BaseKind::kSymbol) {
-      symbol = operand.mem().base_index;
-    }
-    if (symbol && object.symbols[*symbol].owner == isa::kFileScope &&
-        object.symbols[*symbol].kind != isa::SymbolKind::kConst) {
-      return true;
-    }
-  }
-  return false;
 }
 
 // Definitely-written registers at block entries, then the reads that come too early.
@@ -231,7 +122,7 @@ std::vector<FunctionUse> find_register_use(const isa::Object& object,
       const InsnRegisters& regs = registers[pc];
       use.reads |= regs.reads;
       use.writes |= regs.writes;
-      use.uses_file_symbols = use.uses_file_symbols || names_file_symbol(object, insn);
+      use.uses_file_symbols = use.uses_file_symbols || isa::names_file_scratchpad(object, insn);
       if (insn.desc->has(isa::kCall)) {
         const uint32_t callee = callee_of(object, insn);
         if (callee != kNoFunction &&

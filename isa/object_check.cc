@@ -3,6 +3,8 @@
 #include "isa/object_check.h"
 
 #include "isa/insn_desc.h"
+#include "isa/object_canonical.h"
+#include "isa/object_layout.h"
 #include "isa/print_format.h"
 
 #include <fmt/format.h>
@@ -47,15 +49,16 @@ std::string shown(std::string_view text) {
   return out;
 }
 
-constexpr uint64_t kL1Limit = uint64_t{1} << 31;
-
 std::string check_symbols(const Object& object) {
   for (const Symbol& symbol : object.symbols) {
     const unsigned element = size_bytes(symbol.type);
     const uint64_t elements = uint64_t{symbol.rows} * symbol.cols;
-    const uint64_t limit = symbol.kind == SymbolKind::kConst ? object.const_data.size() : kL1Limit;
-    if (element == 0 || elements == 0 || elements > kL1Limit ||
-        elements * element != symbol.size_bytes || symbol.align_bytes == 0 ||
+    const uint64_t limit =
+        symbol.kind == SymbolKind::kConst ? object.const_data.size() : kMostScratchpadBytes;
+    if (element == 0 || elements == 0 || elements > kMostScratchpadBytes ||
+        elements * element != symbol.size_bytes || symbol.align_bytes < element ||
+        symbol.align_bytes > kMostAlignBytes || symbol.size_bytes > kMostSymbolBytes ||
+        (symbol.kind != SymbolKind::kTile && symbol.rows != 1) ||
         (symbol.align_bytes & (symbol.align_bytes - 1)) != 0 ||
         symbol.offset % symbol.align_bytes != 0 ||
         uint64_t{symbol.offset} + symbol.size_bytes > limit) {
@@ -78,7 +81,7 @@ std::string check_function(const Object& object, const Function& function, uint3
     return wrong("its code range does not follow the one before, is empty or leaves the code");
   }
   if (function.reg32_count > kReg32Count || function.reg64_count > kReg64Count ||
-      function.l1_bytes > kL1Limit) {
+      function.l1_bytes > kMostScratchpadBytes) {
     return wrong("more registers or scratchpad than the machine can have");
   }
   if (function.max_lanes > (function.is_kernel ? kMostLanes : 0)) {
@@ -335,7 +338,10 @@ std::string check_object(const Object& object) {
       return fault;
     }
   }
-  return check_scratchpad(object);
+  if (std::string fault = check_scratchpad(object); !fault.empty()) {
+    return fault;
+  }
+  return check_canonical(object);
 }
 
 } // namespace pto::isa

@@ -13,8 +13,9 @@ namespace pto::isa {
 inline constexpr uint32_t kMostLanes = 2048;
 
 /// Empty if names are names and unique, symbols fit their space, code ranges follow one another,
-/// every operand refers to something that exists and control stays inside its function; else what
-/// is wrong and where. Needs as many locs as insns and valid insns.
+/// every operand refers to something that exists, control stays inside its function and the rest is
+/// as the assembler writes it (object_canonical.h); else what is wrong and where. Needs as many
+/// locs as insns and valid insns.
 [[nodiscard]] std::string check_object(const Object& object);
 
 } // namespace pto::isa
