@@ -99,7 +99,7 @@ bool writer(Debugger& debugger, std::string_view arguments, bool goes_there) {
   const uint32_t lane =
       found->lane_mask != 0 ? static_cast<uint32_t>(__builtin_ctz(found->lane_mask)) : 0;
   (void)session->set_focus({found->block, found->warp, lane}, error);
-  return debugger.report(session->go_to_position(found->position));
+  return debugger.report(session->go_to({found->position, true}));
 }
 
 bool reverse_watch(Debugger& debugger, std::string_view arguments) {
@@ -132,7 +132,7 @@ bool checkpoint(Debugger& debugger, std::string_view /*arguments*/) {
   }
   const std::optional<uint32_t> pc = session->here();
   Debugger::Checkpoint made{debugger.next_checkpoint(),
-                            session->position(),
+                            session->moment(),
                             session->cycle(),
                             session->focus(),
                             pc ? describe_insn(session->program(), *pc) : ""};
@@ -154,7 +154,7 @@ bool restart(Debugger& debugger, std::string_view arguments) {
     if (static_cast<uint64_t>(one.id) == *id) {
       std::string error;
       (void)session->set_focus(one.focus, error);
-      return debugger.report(session->go_to_position(one.position));
+      return debugger.report(session->go_to(one.moment));
     }
   }
   return debugger.fail("there is no checkpoint {}; 'info checkpoints' lists them", *id);

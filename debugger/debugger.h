@@ -113,7 +113,7 @@ public:
   int next_display() { return next_display_++; }
   struct Checkpoint {
     int id = 0;
-    uint64_t position = 0;
+    Moment moment;
     uint64_t cycle = 0;
     Focus focus;
     std::string place;

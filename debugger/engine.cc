@@ -65,6 +65,7 @@ public:
 
   sim::Snapshot blocks;
   sim::InsnCounts counts;
+  uint64_t cycle = 0;
   uint32_t place = 0;
   uint32_t warp = 0;
   bool is_finished = false;
@@ -131,6 +132,7 @@ public:
     auto state = std::make_unique<LockstepState>();
     state->blocks = take_snapshot(launch_, blocks_, history);
     state->counts = counts_;
+    state->cycle = cycle_;
     state->place = place_;
     state->warp = warp_;
     state->is_finished = is_finished_;
@@ -142,6 +144,7 @@ public:
       return false;
     }
     counts_ = state.counts;
+    cycle_ = state.cycle;
     place_ = state.place;
     warp_ = state.warp;
     is_finished_ = state.is_finished;

@@ -87,8 +87,12 @@ StopEvent Session::reverse(const Until& until) {
   return impl_->reverse(until);
 }
 
+StopEvent Session::go_to(const Moment& moment) {
+  return impl_->go_to(moment, StopReason::kLocation);
+}
+
 StopEvent Session::go_to_position(uint64_t position) {
-  return impl_->go_to(position, StopReason::kLocation);
+  return impl_->go_to(impl_->moment_at(position), StopReason::kLocation);
 }
 
 StopEvent Session::go_to_cycle(uint64_t cycle) {
@@ -107,6 +111,10 @@ uint64_t Session::position() const {
   return impl_->position();
 }
 
+Moment Session::moment() const {
+  return impl_->moment();
+}
+
 uint64_t Session::cycle() const {
   return impl_->shown_cycle();
 }
@@ -116,7 +124,7 @@ bool Session::is_finished() const {
 }
 
 bool Session::is_over() const {
-  return is_finished() || fault().has_value();
+  return impl_->is_over();
 }
 
 const std::optional<sim::Fault>& Session::fault() const {
@@ -333,7 +341,7 @@ std::optional<int> Session::add_catch(std::string_view event, std::string& error
                           event);
       return std::nullopt;
     }
-    impl_->replay_checks(position());
+    impl_->replay_checks(impl_->moment());
   }
   return impl_->stops.add(*point).id;
 }

@@ -40,6 +40,7 @@
 #include "simulator/launch.h"
 #include "simulator/timed.h"
 
+#include <compare>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -95,6 +96,16 @@ struct Until {
   static Until cycle(uint64_t cycle) { return {Kind::kCycle, cycle, {}}; }
   static Until position(uint64_t position) { return {Kind::kPosition, position, {}}; }
   static Until start() { return {Kind::kStart, 1, {}}; }
+};
+
+/// A moment of a run. Insns alone do not name one: between an issue and the next blocks end and
+/// begin, and time passes.
+struct Moment {
+  uint64_t position = 0; // warp insns executed since the launch
+  /// All that comes before the next issue has happened as well: the run stands in front of that
+  /// issue, or at its end. Steps and watchpoints stop before that, right behind an issue.
+  bool is_settled = false;
+  auto operator<=>(const Moment&) const = default; // earlier ones are less
 };
 
 enum class BlockPhase : uint8_t { kWaiting, kResident, kDone };
@@ -159,6 +170,9 @@ public:
   /// kStop. Stop points' ignore counts do not count backwards.
   StopEvent reverse(const Until& until);
   /// To a moment, forward or back, without stopping on the way.
+  StopEvent go_to(const Moment& moment);
+  /// Where so many warp insns have executed, as the session stood there last; where it never did,
+  /// right behind the last of them.
   StopEvent go_to_position(uint64_t position);
   StopEvent go_to_cycle(uint64_t cycle);
   /// Makes a running resume() or reverse() come back with kInterrupted; the state stays whole. Safe
@@ -168,6 +182,7 @@ public:
   // ------------------------------------------------ where
   [[nodiscard]] const StopEvent& last_stop() const;
   [[nodiscard]] uint64_t position() const;
+  [[nodiscard]] Moment moment() const;
   [[nodiscard]] uint64_t cycle() const; // as StopEvent::cycle
   [[nodiscard]] bool is_finished() const;
   /// Nothing more can run: finished, or stopped by a fault or deadlock.

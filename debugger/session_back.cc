@@ -14,6 +14,8 @@ constexpr uint64_t kDensePoints = uint64_t{1} << 13;
 
 void Session::Impl::restore(size_t index) {
   history->restore(*engine, index);
+  is_settled = false;
+  is_pending_known = false;
   const HistoryPoint& point = history->points()[index];
   edits_applied = point.edits;
   break_states = dynamic_cast<const BreakMemo&>(*point.memo).states;
@@ -30,8 +32,12 @@ bool Session::Impl::scan(size_t index, uint64_t end) {
   hits.clear();
   is_scanning = true;
   end_position = end;
-  if (scan_undo && is_undone(block(goal_block)) && !undo_last_insn) {
-    undo_position = position();
+  if (scan_undo && !undo_last_insn) {
+    const sim::BlockRun* run = block(goal_block);
+    is_undo_open = run != nullptr ? is_undone(run) : goal_block >= launch->blocks_started();
+    if (is_undo_open && run != nullptr) {
+      undo_position = position();
+    }
   }
   if (position() < end) {
     run();
@@ -40,21 +46,34 @@ bool Session::Impl::scan(size_t index, uint64_t end) {
   return event.reason != StopReason::kInterrupted;
 }
 
-StopEvent Session::Impl::go_to(uint64_t target, StopReason reason) {
-  const uint64_t before = position();
-  if (target < before) {
-    const size_t index = history->at_or_before(target);
+Moment Session::Impl::moment_at(uint64_t target) const {
+  if (target == position() && target != 0) {
+    return moment();
+  }
+  // Before anything was handed out to a core there is nothing to look at.
+  return {target, target == 0 || settled_stops.count(target) != 0};
+}
+
+StopEvent Session::Impl::go_to(const Moment& target, StopReason reason) {
+  if (target < moment()) {
+    const size_t index = history->at_or_before(target.position);
     if (index == SIZE_MAX) {
       begin_event();
       return end_event(StopReason::kHistoryStart);
     }
     restore(index);
   }
-  const bool is_there = run_to(target);
-  return end_event(!is_there                                      ? StopReason::kInterrupted
-                   : engine->is_finished() && position() < target ? StopReason::kFinished
-                   : engine->fault()                              ? event.reason
-                                                                  : reason);
+  if (!run_to(target)) {
+    return end_event(StopReason::kInterrupted);
+  }
+  return end_event(is_over()                      ? over_reason()
+                   : position() < target.position ? event.reason // a limit
+                                                  : reason);
+}
+
+/// To where the history begins.
+StopEvent Session::Impl::go_to_beginning() {
+  return go_to(moment_at(history->points()[0].position), StopReason::kHistoryStart);
 }
 
 StopEvent Session::Impl::go_to_cycle(uint64_t cycle) {
@@ -72,11 +91,14 @@ StopEvent Session::Impl::go_to_cycle(uint64_t cycle) {
   }
   begin_event();
   are_stops_on = false;
-  if (!engine->is_finished() && !engine->fault()) {
+  if (!is_over()) {
     set_goal(Until::cycle(cycle));
     run();
   } else {
-    event.reason = engine->is_finished() ? StopReason::kFinished : StopReason::kFault;
+    event.reason = over_reason();
+    if (engine->fault()) {
+      note_fault(*engine->fault());
+    }
   }
   are_stops_on = true;
   return end_event(event.reason);
@@ -100,7 +122,7 @@ StopEvent Session::Impl::reverse(const Until& until) {
     result = go_to_cycle(std::min(until.count, engine->cycle()));
     break;
   case Until::Kind::kPosition:
-    result = go_to(std::min(until.count, position()), StopReason::kLocation);
+    result = go_to(moment_at(std::min(until.count, position())), StopReason::kLocation);
     break;
   default:
     result = reverse_continue();
@@ -126,24 +148,34 @@ bool Session::Impl::is_undone(const sim::BlockRun* run) const {
 void Session::Impl::note_undo(const sim::BlockRun& run, uint32_t warp) {
   if (undo_last_insn) {
     undo_position = issue_position;
+    undo_end = issue_position;
     return;
   }
   const bool is_target = std::any_of(undo_targets.begin(),
                                      undo_targets.end(),
                                      [&](const auto& target) { return target.first == warp; });
-  if (is_target && is_undone(&run)) {
+  if (!is_target || !is_undo_open) {
+    return;
+  }
+  is_undo_open = is_undone(&run);
+  if (is_undo_open) {
     undo_position = position();
+  } else {
+    undo_end = issue_position;
   }
 }
 
-/// The latest moment at which none of the warps had issued its last `count` insns. Which warps: the
-/// focused one, or those of the focused block that can go on now (the others wait for them).
+/// To where none of the warps had issued its last `count` insns: the moment of that time at which
+/// the session stood in front of an issue, or else right behind the last issue that stays, where
+/// steps end. Which warps: the focused one, or those of the focused block that can go on now (the
+/// others wait for them).
 StopEvent Session::Impl::reverse_step(const Until& until) {
   const uint64_t start = position();
   goal_block = focus.block;
   undo_targets.clear();
   undo_last_insn = false;
   undo_position.reset();
+  undo_end.reset();
   const sim::BlockRun* run = block(focus.block);
   if (run == nullptr) {
     undo_last_insn = true;
@@ -176,7 +208,7 @@ StopEvent Session::Impl::reverse_step(const Until& until) {
   uint64_t end = start;
   size_t index = history->at_or_before(start == 0 ? 0 : start - 1);
   bool is_good = true;
-  while (index != SIZE_MAX && !undo_position && is_good) {
+  while (index != SIZE_MAX && !undo_position && !undo_end && is_good) {
     const uint64_t begin = history->points()[index].position;
     is_good = scan(index, end);
     end = begin;
@@ -186,10 +218,15 @@ StopEvent Session::Impl::reverse_step(const Until& until) {
   if (!is_good) {
     return end_event(StopReason::kInterrupted);
   }
-  if (!undo_position) {
-    return go_to(history->points()[0].position, StopReason::kHistoryStart);
+  if (!undo_position) { // they had not issued any before
+    return undo_end && *undo_end != history->points()[0].position
+               ? go_to({*undo_end, true}, StopReason::kStep)
+               : go_to_beginning();
   }
-  return go_to(*undo_position, StopReason::kStep);
+  const auto stood = settled_stops.upper_bound(undo_end.value_or(*undo_position));
+  const bool has_stood = stood != settled_stops.begin() && *std::prev(stood) >= *undo_position;
+  return go_to(has_stood ? Moment{*std::prev(stood), true} : Moment{*undo_position, false},
+               StopReason::kStep);
 }
 
 StopEvent Session::Impl::reverse_continue() {
@@ -205,10 +242,13 @@ StopEvent Session::Impl::reverse_continue() {
     if (!hits.empty()) {
       const ScannedHit hit = std::move(hits.back());
       hits.clear();
-      (void)go_to(hit.position, StopReason::kLocation);
+      // Not by go_to: what the old focus sees there is no stop.
+      restore(history->at_or_before(hit.position));
+      if (!run_to({hit.position, true})) {
+        return end_event(StopReason::kInterrupted);
+      }
       const Focus before = focus;
       focus = hit.event.focus;
-      last.has_moved_focus = !(before == focus);
       begin_event();
       event = hit.event;
       for (const int id : event.ids) {
@@ -224,7 +264,7 @@ StopEvent Session::Impl::reverse_continue() {
   }
   return history->points().empty() || start == history->points()[0].position
              ? (begin_event(), end_event(StopReason::kHistoryStart))
-             : go_to(history->points()[0].position, StopReason::kHistoryStart);
+             : go_to_beginning();
 }
 
 // ---------------------------------------------------------------- writers
@@ -235,8 +275,10 @@ std::optional<Writer> Session::Impl::last_writer(const WatchTarget& target) {
   }
   const StopEvent kept_event = last;
   const Focus kept_focus = focus;
+  const BreakStates kept_states = break_states;
   Trace kept_trace = std::move(trace);
-  const uint64_t start = position();
+  const Moment here = moment();
+  const uint64_t start = here.position;
   scan_writer = StopPoint{};
   scan_writer->kind = StopKind::kWatch;
   scan_writer->target = target;
@@ -256,10 +298,11 @@ std::optional<Writer> Session::Impl::last_writer(const WatchTarget& target) {
   }
   scan_writer.reset();
   hits.clear();
-  (void)go_to(start, StopReason::kLocation);
+  (void)go_to(here, StopReason::kLocation);
   point_interval = 0;
   last = kept_event;
   focus = kept_focus;
+  break_states = kept_states;
   trace = std::move(kept_trace);
   return found;
 }
@@ -282,7 +325,7 @@ void Session::Impl::show_resident_blocks() {
 
 /// Starts the checks afresh and shows them everything up to a position. Where the history does not
 /// reach back to the launch they are over: a check that has not seen all would find too much.
-void Session::Impl::replay_checks(uint64_t target) {
+void Session::Impl::replay_checks(const Moment& target) {
   start_checks(reaches_launch() ? check_set : sim::CheckSet());
   if (!checks) {
     return;
@@ -290,18 +333,20 @@ void Session::Impl::replay_checks(uint64_t target) {
   for (const std::unique_ptr<CheckProxy>& proxy : check_proxies) {
     proxy->launch_begin(*launch);
   }
-  if (target == 0) {
+  if (target.position == 0) {
     show_resident_blocks();
     return;
   }
   const StopEvent kept_event = last;
   const Focus kept_focus = focus;
+  const BreakStates kept_states = break_states;
   high_water = 0;
   restore(0);
   show_resident_blocks();
   (void)run_to(target);
   last = kept_event;
   focus = kept_focus;
+  break_states = kept_states;
 }
 
 } // namespace pto::dbg

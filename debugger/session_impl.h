@@ -11,6 +11,7 @@
 
 #include <atomic>
 #include <map>
+#include <set>
 #include <unordered_map>
 
 namespace pto::dbg {
@@ -30,7 +31,7 @@ struct BreakMemo final : SessionMemo {
 
 /// What the user wrote, to be repeated by a replay.
 struct Edit {
-  uint64_t position = 0;
+  Moment moment;
   bool is_register = false;
   RegisterRef reg{};
   uint32_t lane = 0;
@@ -42,7 +43,7 @@ struct Edit {
 
 /// A stop seen in passing while a stretch of history is scanned.
 struct ScannedHit {
-  uint64_t position = 0; // in front of the insn
+  uint64_t position = 0; // in front of the insn, settled
   StopEvent event;       // ids, watches, findings, focus
   Writer writer;         // for last_writer
 };
@@ -61,8 +62,8 @@ struct Session::Impl final : sim::IssueGate, sim::Observer {
   StopEvent resume(const Until& until);
   /// Runs to the goal or a stop; what happened is in `event`.
   void run();
-  /// Straight to a position, blind to stop points. False if interrupted.
-  bool run_to(uint64_t position);
+  /// Straight to a moment, blind to stop points. False if interrupted.
+  bool run_to(const Moment& target);
   void begin_event();
   StopEvent end_event(StopReason reason);
   void set_goal(const Until& until);
@@ -74,12 +75,19 @@ struct Session::Impl final : sim::IssueGate, sim::Observer {
   void attach();
   void note_end_of_run();
   void apply_edits();
+  [[nodiscard]] bool has_edit_here() const;
+  [[nodiscard]] bool is_over() const;
+  [[nodiscard]] StopReason over_reason() const;
+  void note_settled(sim::RunStatus status);
+  [[nodiscard]] bool is_at_end_position() const;
   void take_point();
   uint64_t next_limit();
   [[nodiscard]] uint64_t position() const { return engine->position(); }
+  [[nodiscard]] Moment moment() const { return {position(), is_settled}; }
   [[nodiscard]] uint64_t shown_cycle() const;
 
   bool may_issue(const sim::BlockRun& block, uint32_t warp, uint64_t cycle) override;
+  bool agrees(const sim::BlockRun& block, uint32_t warp, uint64_t cycle);
   void issued(const sim::BlockRun& block, const sim::IssueRecord& record) override;
   bool wants_stop() override;
 
@@ -97,7 +105,8 @@ struct Session::Impl final : sim::IssueGate, sim::Observer {
 
   // ------------------------------------------------ stops (session_stops.cc)
   void index_stops();
-  /// True if a breakpoint stops the warp in front of its insn.
+  /// True if a breakpoint stops the warp in front of its insn. Visits count in runs that are blind
+  /// to stop points as well: what stops later must not depend on how one came here.
   bool check_breaks(const sim::BlockRun& block, uint32_t warp);
   /// The lanes of the warp (of its active ones) in which a condition holds.
   uint32_t condition_lanes(const StopPoint& point, const sim::BlockRun& block, uint32_t warp);
@@ -121,7 +130,10 @@ struct Session::Impl final : sim::IssueGate, sim::Observer {
   StopEvent reverse(const Until& until);
   StopEvent reverse_step(const Until& until);
   StopEvent reverse_continue();
-  StopEvent go_to(uint64_t position, StopReason reason);
+  StopEvent go_to(const Moment& target, StopReason reason);
+  StopEvent go_to_beginning();
+  /// The moment that a position names by itself.
+  [[nodiscard]] Moment moment_at(uint64_t position) const;
   StopEvent go_to_cycle(uint64_t cycle);
   void restore(size_t index);
   /// Runs from point `index` to `end`, noting hits instead of stopping. False if interrupted.
@@ -129,7 +141,7 @@ struct Session::Impl final : sim::IssueGate, sim::Observer {
   void note_undo(const sim::BlockRun& block, uint32_t warp);
   bool is_undone(const sim::BlockRun* block) const;
   std::optional<Writer> last_writer(const WatchTarget& target);
-  void replay_checks(uint64_t position);
+  void replay_checks(const Moment& target);
   [[nodiscard]] bool reaches_launch() const;
 
   // ------------------------------------------------ state (session_state.cc)
@@ -169,11 +181,13 @@ struct Session::Impl final : sim::IssueGate, sim::Observer {
   uint32_t start_depth = 0;
   std::vector<uint8_t> is_goal_pc;
   uint64_t end_position = UINT64_MAX;
-  bool has_arrived = false; // the goal is reached
-  bool must_stop = false;   // a stop point fired
+  bool is_end_settled = false; // the run ends in front of the issue that follows
+  bool has_arrived = false;    // the goal is reached
+  bool must_stop = false;      // a stop point fired
   bool are_stops_on = true;
   bool is_tracing = false;
-  bool is_pending_known = false; // stopped in front of pending_*
+  bool is_settled = false;       // Moment::is_settled
+  bool is_pending_known = false; // in front of an issue, in pending_cycle
   uint64_t pending_cycle = 0;
   uint64_t issue_position = 0; // in front of the insn (pair) at hand
   uint64_t next_point = 0;
@@ -189,15 +203,18 @@ struct Session::Impl final : sim::IssueGate, sim::Observer {
   BreakStates break_states;
   bool catches_barrier = false;
   bool is_launch_seen = false;
-  bool has_stopped = false; // once at least: `last` says where
+  bool has_stopped = false;         // once at least: `last` says where
+  std::set<uint64_t> settled_stops; // positions where the latest stop was settled
 
   // Scanning.
   bool is_scanning = false;
   std::vector<ScannedHit> hits;
   bool scan_undo = false;
   std::vector<std::pair<uint32_t, uint64_t>> undo_targets; // warp, insns issued at most
-  std::optional<uint64_t> undo_position;
-  bool undo_last_insn = false; // the block has ended: in front of its last insn
+  bool is_undo_open = false;             // up to here the insns that are undone have not issued
+  std::optional<uint64_t> undo_position; // behind the last issue that stays
+  std::optional<uint64_t> undo_end;      // in front of the first one that is undone
+  bool undo_last_insn = false;           // the block has ended: in front of its last insn
   std::optional<StopPoint> scan_writer;
 
   // Time line of the session.

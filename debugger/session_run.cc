@@ -13,11 +13,9 @@ StopEvent Session::Impl::resume(const Until& until) {
   begin_event();
   is_tracing = until.kind == Until::Kind::kStep || until.kind == Until::Kind::kStepWarp ||
                until.kind == Until::Kind::kNext;
-  if (engine->is_finished() || engine->fault()) {
+  if (is_over()) {
     is_tracing = false;
-    return end_event(engine->is_finished()                                ? StopReason::kFinished
-                     : engine->fault()->kind == sim::FaultKind::kDeadlock ? StopReason::kDeadlock
-                                                                          : StopReason::kFault);
+    return end_event(over_reason());
   }
   if (has_stopped && last.position == position()) {
     mark_seen(last.focus); // breakpoints that were set since then
@@ -36,8 +34,8 @@ void Session::Impl::begin_event() {
   has_arrived = false;
   must_stop = false;
   are_stops_on = true;
-  is_pending_known = false;
   end_position = UINT64_MAX;
+  is_end_settled = false;
   goal = {};
   targets.clear();
   event.focus = focus;
@@ -47,30 +45,33 @@ void Session::Impl::run() {
   index_stops();
   refresh_watches();
   attach();
+  bool is_interrupted = false;
   for (;;) {
     engine->set_max_insns(next_limit());
     open_checks(position() >= high_water);
     const sim::RunStatus status = engine->run();
     check_findings();
     high_water = std::max(high_water, position());
-    apply_edits();
-    const bool is_over = engine->is_finished() || engine->fault().has_value();
-    if (!is_over && position() >= next_point) {
+    note_settled(status);
+    if (has_edit_here()) {
+      apply_edits();
+      refresh_watches();
+    }
+    if (!is_over() && !is_settled && position() >= next_point) {
       take_point();
     }
     if (options.progress && position() - reported_progress >= (uint64_t{1} << 16)) {
       reported_progress = position();
       options.progress(position(), engine->cycle());
     }
-    if (is_over) {
+    if (is_over()) {
       note_end_of_run();
     }
     if (must_stop) {
       return; // `event` says what fired
     }
     if (engine->fault()) {
-      event.reason = engine->fault()->kind == sim::FaultKind::kDeadlock ? StopReason::kDeadlock
-                                                                        : StopReason::kFault;
+      event.reason = over_reason();
       note_fault(*engine->fault());
       return;
     }
@@ -84,14 +85,17 @@ void Session::Impl::run() {
       event.reason = StopReason::kFinished;
       return;
     }
-    if (position() >= end_position) {
-      event.reason = StopReason::kLocation;
+    if (is_at_end_position()) {
+      event.reason = is_interrupted ? StopReason::kInterrupted : StopReason::kLocation;
       return;
     }
     if (status == sim::RunStatus::kInterrupted) {
+      // Somewhere between two issues, which is no moment that has a name: on to the next.
       interrupt_flag = false;
-      event.reason = StopReason::kInterrupted;
-      return;
+      is_interrupted = true;
+      end_position = position();
+      is_end_settled = true;
+      continue;
     }
     if (status == sim::RunStatus::kLimit &&
         (position() < next_limit_asked ||
@@ -102,26 +106,34 @@ void Session::Impl::run() {
   }
 }
 
-bool Session::Impl::run_to(uint64_t target) {
+bool Session::Impl::run_to(const Moment& target) {
   begin_event();
   are_stops_on = false;
-  end_position = target;
-  if (position() < target) {
+  end_position = target.position;
+  is_end_settled = target.is_settled;
+  if (moment() < target) {
     run();
+  } else if (engine->fault()) {
+    note_fault(*engine->fault());
   }
   are_stops_on = true;
   return event.reason != StopReason::kInterrupted;
 }
 
 uint64_t Session::Impl::next_limit() {
+  // A limit stops right behind an issue; in front of the next one it is the gate that stops.
+  const auto behind = [](const Moment& end) {
+    return end.is_settled && end.position != UINT64_MAX ? end.position + 1 : end.position;
+  };
   // At the limit with nothing left to execute, the run may come to its end.
   const bool is_limited = position() < options.max_insns || engine->has_work_left();
-  uint64_t limit = is_limited ? std::min(options.max_insns, end_position) : end_position;
+  uint64_t limit = behind({end_position, is_end_settled});
+  limit = is_limited ? std::min(options.max_insns, limit) : limit;
   if (position() < high_water) {
     limit = std::min(limit, high_water);
   }
   if (edits_applied < edits.size()) {
-    limit = std::min(limit, edits[edits_applied].position);
+    limit = std::min(limit, behind(edits[edits_applied].moment));
   }
   if (history->is_on()) {
     limit = std::min(limit, std::max(next_point, position() + 1));
@@ -140,10 +152,26 @@ void Session::Impl::take_point() {
   next_point = position() + (point_interval != 0 ? point_interval : history->interval());
 }
 
+bool Session::Impl::has_edit_here() const {
+  return edits_applied < edits.size() && edits[edits_applied].moment <= moment();
+}
+
 void Session::Impl::apply_edits() {
-  while (edits_applied < edits.size() && edits[edits_applied].position <= position()) {
+  while (has_edit_here()) {
     apply(edits[edits_applied++]);
   }
+}
+
+/// At the end of a run nothing asks the gate.
+void Session::Impl::note_settled(sim::RunStatus status) {
+  const bool is_out_of_time = status == sim::RunStatus::kLimit && position() < next_limit_asked;
+  if (engine->is_finished() || status == sim::RunStatus::kDeadlock || is_out_of_time) {
+    is_settled = true;
+  }
+}
+
+bool Session::Impl::is_at_end_position() const {
+  return position() >= end_position && (is_settled || !is_end_settled);
 }
 
 void Session::Impl::attach() {
@@ -165,6 +193,17 @@ void Session::Impl::note_end_of_run() {
   checks->add_result(*launch, result);
   open_checks(true);
   check_findings();
+}
+
+bool Session::Impl::is_over() const {
+  return engine->is_finished() || engine->fault().has_value();
+}
+
+/// Why nothing can run any more.
+StopReason Session::Impl::over_reason() const {
+  return engine->is_finished()                                ? StopReason::kFinished
+         : engine->fault()->kind == sim::FaultKind::kDeadlock ? StopReason::kDeadlock
+                                                              : StopReason::kFault;
 }
 
 uint64_t Session::Impl::shown_cycle() const {
@@ -195,6 +234,12 @@ StopEvent Session::Impl::end_event(StopReason reason) {
                  : kNoPc;
   event.cycle = shown_cycle();
   event.position = position();
+  constexpr size_t kKeptStops = size_t{1} << 20;
+  if (!is_settled) {
+    settled_stops.erase(position());
+  } else if (settled_stops.size() < kKeptStops) {
+    settled_stops.insert(position());
+  }
   std::sort(event.ids.begin(), event.ids.end());
   event.ids.erase(std::unique(event.ids.begin(), event.ids.end()), event.ids.end());
   if (!must_stop && !engine->is_finished()) {
@@ -363,13 +408,24 @@ void Session::Impl::check_goal(const sim::BlockRun& run, uint32_t w) {
 bool Session::Impl::may_issue(const sim::BlockRun& run, uint32_t warp, uint64_t cycle) {
   issue_position = position();
   pending_cycle = cycle;
+  is_pending_known = true;
+  is_settled = true;
+  if (!agrees(run, warp, cycle)) {
+    return false;
+  }
+  is_pending_known = false;
+  is_settled = false;
+  return true;
+}
+
+bool Session::Impl::agrees(const sim::BlockRun& run, uint32_t warp, uint64_t cycle) {
+  if (has_edit_here() || (is_end_settled && position() >= end_position)) {
+    return false;
+  }
   if (is_scanning) {
-    if (are_stops_on) {
-      (void)check_breaks(run, warp);
-    }
+    (void)check_breaks(run, warp);
     return true;
   }
-  is_pending_known = true;
   if (goal.kind == Until::Kind::kStart ||
       (goal.kind == Until::Kind::kCycle && cycle >= goal.count)) {
     if (goal.kind == Until::Kind::kStart && event.position == 0 && position() == 0) {
@@ -399,12 +455,8 @@ bool Session::Impl::may_issue(const sim::BlockRun& run, uint32_t warp, uint64_t 
         return false;
       }
     }
-    if (check_breaks(run, warp)) {
-      return false;
-    }
   }
-  is_pending_known = false;
-  return true;
+  return !check_breaks(run, warp);
 }
 
 void Session::Impl::issued(const sim::BlockRun& run, const sim::IssueRecord& record) {

@@ -44,7 +44,7 @@ void Session::Impl::apply(const Edit& edit) {
 }
 
 void Session::Impl::edit(Edit change) {
-  change.position = position();
+  change.moment = moment();
   const bool is_past = position() < high_water;
   edits.resize(edits_applied); // what was to come comes no more
   if (is_past) {
@@ -54,7 +54,7 @@ void Session::Impl::edit(Edit change) {
   edits.push_back(std::move(change));
   edits_applied = edits.size();
   if (is_past && checks) {
-    replay_checks(position());
+    replay_checks(moment());
   }
 }
 

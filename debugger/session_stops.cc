@@ -162,13 +162,15 @@ void Session::Impl::index_stops() {
   watches.clear();
   catches_barrier = false;
   for (StopPoint& point : stops.all()) {
-    if (!point.is_enabled || (!are_stops_on && !is_scanning)) {
+    if (!point.is_enabled) {
       continue;
     }
     if (point.kind == StopKind::kBreak) {
       for (const uint32_t pc : point.pcs) {
         has_break[pc] = 1;
       }
+    } else if (!are_stops_on) {
+      continue;
     } else if (point.kind == StopKind::kWatch) {
       watches.push_back(&point);
     } else {
@@ -220,8 +222,10 @@ Session::Impl::condition_lanes(const StopPoint& point, const sim::BlockRun& run,
     std::string error;
     const std::optional<Evaluated> result = point.condition->evaluate(context, error);
     if (!result) {
-      event.note = fmt::format(
-          "the condition of {} cannot be evaluated and counts as true: {}", point.id, error);
+      if (are_stops_on) {
+        event.note = fmt::format(
+            "the condition of {} cannot be evaluated and counts as true: {}", point.id, error);
+      }
       return active;
     }
     if (result->value.is_true()) {
@@ -259,6 +263,9 @@ bool Session::Impl::check_breaks(const sim::BlockRun& run, uint32_t warp) {
       continue;
     }
     seen.stopped = seen.visits[warp];
+    if (!are_stops_on) {
+      continue;
+    }
     const bool is_focused = run.index() == focus.block && warp == focus.warp;
     const Focus where{run.index(), warp, pick_lane(lanes, is_focused ? focus.lane : 0)};
     fire(point, StopReason::kBreakpoint, &where);
@@ -277,6 +284,7 @@ void Session::Impl::mark_seen(const Focus& where) {
   if (state.status != sim::WarpStatus::kReady) {
     return;
   }
+  const std::string note = event.note; // it is about the stop, not about what is seen here
   for (StopPoint& point : stops.all()) {
     if (point.kind != StopKind::kBreak || !point.is_enabled ||
         std::find(point.pcs.begin(), point.pcs.end(), state.pc) == point.pcs.end()) {
@@ -285,12 +293,14 @@ void Session::Impl::mark_seen(const Focus& where) {
     BreakVisits& seen = break_states[point.id][run->index()];
     seen.visits.resize(run->warp_count());
     seen.seen_at.resize(run->warp_count());
-    if (seen.seen_at[where.warp] == state.issued + 1) {
+    if (seen.seen_at[where.warp] == state.issued + 1 ||
+        condition_lanes(point, *run, where.warp) == 0) {
       continue;
     }
     seen.seen_at[where.warp] = state.issued + 1;
     seen.stopped = std::max(seen.stopped, ++seen.visits[where.warp]);
   }
+  event.note = note;
 }
 
 // ---------------------------------------------------------------- watchpoints
@@ -481,7 +491,8 @@ void Session::Impl::catch_event(CatchKind kind, const Focus* where) {
   }
 }
 
-/// The run ends here, whether or not somebody catches it: catchpoints are counted and named.
+/// The run ends here, whether or not somebody catches it: catchpoints are counted and named, and
+/// only named by who goes there blind to stop points.
 void Session::Impl::note_fault(const sim::Fault& fault) {
   for (StopPoint& point : stops.all()) {
     const bool is_caught =
@@ -489,7 +500,7 @@ void Session::Impl::note_fault(const sim::Fault& fault) {
         (point.event == CatchKind::kFault ||
          (point.event == CatchKind::kTrap && fault.kind == sim::FaultKind::kTrap));
     if (is_caught && !is_scanning) {
-      ++point.hits;
+      point.hits += are_stops_on ? 1 : 0;
       event.ids.push_back(point.id);
     }
   }

@@ -390,7 +390,7 @@ Json DapServer::on_set_variable(const Json& arguments) {
 
 /// A line of the debug console that is one of ptodbg's commands.
 Json DapServer::run_command(const std::string& line) {
-  const uint64_t position = session_->position();
+  const Moment moment = session_->moment();
   const Focus focus = session_->focus();
   {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -407,7 +407,7 @@ Json DapServer::run_command(const std::string& line) {
   if (session_ == nullptr) {
     // `kill` and the like: the protocol has no program without a launch.
     after_ = [this] { end_debuggee(0); };
-  } else if (is_other_session || session_->position() != position) {
+  } else if (is_other_session || session_->moment() != moment) {
     forget_references();
     after_ = [this] { report_stop(session_->last_stop()); };
   } else if (!(session_->focus() == focus) && knows_invalidated_) {
