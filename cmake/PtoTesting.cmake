@@ -1,12 +1,26 @@
 # How tests are declared. Every test carries one label, so that `ctest -L unit` runs one kind:
 # unit, golden, python, corpus, fuzz, consumer, docs, style.
 
-# pto_unit_test(NAME [THREADED] SRCS a_test.cc ... DEPS target ...): one doctest executable. THREADED
-# says that it starts threads, so that it runs under ThreadSanitizer too (label threads).
+# What isa/host_level.h knows. A level that this computer does not have is a test that is skipped.
+set(pto_host_levels baseline avx2 avx512)
+set(pto_host_level_missing "THREW exception: .PTO_HOST_LEVEL=[a-z0-9]+: the processor does not have")
+
+# pto_unit_test(NAME [THREADED] [HOST_LEVELS] SRCS a_test.cc ... DEPS target ...): one doctest
+# executable. THREADED says that it starts threads, so that it runs under ThreadSanitizer too (label
+# threads); HOST_LEVELS that it is a test for each level of the host (label levels), but with a
+# sanitizer, which takes its time, only for the highest.
 function(pto_unit_test name)
-  cmake_parse_arguments(ARG "THREADED" "" "SRCS;DEPS" ${ARGN})
+  cmake_parse_arguments(ARG "THREADED;HOST_LEVELS" "" "SRCS;DEPS" ${ARGN})
   add_executable(${name} ${ARG_SRCS})
   target_link_libraries(${name} PRIVATE pto_warnings pto_doctest_main ${ARG_DEPS})
+  if(ARG_HOST_LEVELS AND sanitizer_at EQUAL -1)
+    foreach(level IN LISTS pto_host_levels)
+      add_test(NAME unit.${name}.${level} COMMAND ${name})
+      set_tests_properties(unit.${name}.${level} PROPERTIES LABELS "unit;levels"
+        ENVIRONMENT PTO_HOST_LEVEL=${level} SKIP_REGULAR_EXPRESSION ${pto_host_level_missing})
+    endforeach()
+    return()
+  endif()
   add_test(NAME unit.${name} COMMAND ${name})
   set_tests_properties(unit.${name} PROPERTIES LABELS unit)
   if(ARG_THREADED)

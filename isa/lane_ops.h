@@ -9,6 +9,7 @@
 #pragma once
 
 #include "isa/float16.h"
+#include "isa/host_level.h"
 #include "isa/insn_desc.h"
 
 #include <array>
@@ -25,29 +26,7 @@
 #define PTO_INDEPENDENT_LANES _Pragma("GCC ivdep")
 #endif
 
-// Two copies of a loop, for any x86-64 and for those of 2013 on (AVX2, FMA); the program picks one
-// when it starts. Both give the same bits: nothing is contracted and every operation rounds as IEEE
-// 754 says. Only GCC clones templates, and the sanitizers start after the choice is made.
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) &&                             \
-    !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) && !defined(__FMA__)
-#define PTO_HAS_HOST_CLONES 1
-#define PTO_HOST_CLONES [[gnu::target_clones("default", "arch=x86-64-v3")]]
-#else
-#define PTO_HAS_HOST_CLONES 0
-#define PTO_HOST_CLONES
-#endif
-
 namespace pto::isa {
-
-/// True where the loop that PTO_HOST_CLONES picks has a fused multiply-add insn.
-inline bool host_has_fma() {
-#if PTO_HAS_HOST_CLONES
-  static const bool kHas = __builtin_cpu_supports("x86-64-v3") != 0;
-  return kHas;
-#else
-  return false; // fused() uses the insn by itself where the whole build may
-#endif
-}
 
 // ---------------------------------------------------------------- values and their slots
 
@@ -137,8 +116,7 @@ template <class Slot> constexpr Slot lane_mask(uint32_t word, unsigned lane) {
 
 /// dst[lane] = value[lane] in the active lanes of one warp. Masks and not a choice between two
 /// loads, which the compiler would turn into a branch.
-template <class Slot>
-PTO_HOST_CLONES void blend_warp(Slot* dst, const Slot* value, uint32_t active) {
+template <class Slot> PTO_HOST_LOOP void blend_warp(Slot* dst, const Slot* value, uint32_t active) {
   PTO_INDEPENDENT_LANES
   for (unsigned lane = 0; lane < kWarpLanes; ++lane) {
     const auto mask = lane_mask<Slot>(active, lane);
@@ -153,6 +131,7 @@ void over_active(const ExecContext& ctx, Slot* dst, Run run, const Sources*... s
     run(dst, ctx.lanes(), sources...);
     return;
   }
+  const auto blend = host_loop<blend_warp<Slot>>.on_host();
   for (unsigned at = 0; at < ctx.lanes(); at += kWarpLanes) {
     const uint32_t active = ctx.active_words()[at / kWarpLanes];
     if (active == ~0u) {
@@ -160,15 +139,13 @@ void over_active(const ExecContext& ctx, Slot* dst, Run run, const Sources*... s
     } else if (active != 0) {
       Slot result[kWarpLanes];
       run(static_cast<Slot*>(result), kWarpLanes, (sources + at)...);
-      blend_warp(dst + at, result, active);
+      blend(dst + at, result, active);
     }
   }
 }
 
-/// The loop itself, kept out of line: one copy serves whole spans and partial warps.
 template <auto F, class D, class... S>
-PTO_HOST_CLONES [[gnu::noinline]] void
-apply_lanes(SlotOf<D>* dst, unsigned count, const SlotOf<S>*... sources) {
+PTO_HOST_LOOP void apply_lanes(SlotOf<D>* dst, unsigned count, const SlotOf<S>*... sources) {
   PTO_INDEPENDENT_LANES
   for (unsigned i = 0; i < count; ++i) {
     dst[i] = put_lane<D>(static_cast<D>(F(get_lane<S>(sources[i])...)));
@@ -179,7 +156,7 @@ template <auto F, class D, class... S, size_t... kIndex>
 Outcome map_lanes(ExecContext& ctx, const Insn& insn, std::index_sequence<kIndex...>) {
   over_active(ctx,
               dst_lanes<D>(ctx, insn.operands[0]),
-              &apply_lanes<F, D, S...>,
+              host_loop<apply_lanes<F, D, S...>>.on_host(),
               source_lanes<S>(ctx, insn.operands[kIndex + 1])...);
   return Outcome::kNext;
 }

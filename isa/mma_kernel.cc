@@ -8,6 +8,7 @@
 #include "isa/mma_kernel.h"
 
 #include "isa/float32.h"
+#include "isa/host_level.h"
 
 #include <algorithm>
 #include <numeric>
@@ -51,7 +52,7 @@ namespace {
 constexpr int kPanelRows = 6;
 constexpr int kPanelColumns = 16;
 
-[[gnu::target("avx2,fma")]] inline __m256 canonical_of(__m256 x) {
+PTO_AVX2 inline __m256 canonical_of(__m256 x) {
   const __m256 nan = _mm256_set1_ps(kCanonicalNan);
   return _mm256_blendv_ps(x, nan, _mm256_cmp_ps(x, x, _CMP_UNORD_Q));
 }
@@ -59,12 +60,12 @@ constexpr int kPanelColumns = 16;
 // A row of C for each of kRow, 16 columns; `b` are rows of 16, `ldb` apart. Sums are indexed by
 // constants only, so that they stay in registers.
 template <int... kRow>
-[[gnu::target("avx2,fma")]] void multiply_panel(std::integer_sequence<int, kRow...> /*rows*/,
-                                                float* c,
-                                                const float* a,
-                                                const float* b,
-                                                uint64_t ldb,
-                                                const MmaShape& s) {
+PTO_AVX2 void multiply_panel(std::integer_sequence<int, kRow...> /*rows*/,
+                             float* c,
+                             const float* a,
+                             const float* b,
+                             uint64_t ldb,
+                             const MmaShape& s) {
   const uint64_t ldc = s.ldc;
   const uint64_t lda = s.lda;
   const float* end = a + s.k;
@@ -85,14 +86,14 @@ template <int... kRow>
 }
 
 template <int kRows>
-[[gnu::target("avx2,fma")]] void
+PTO_AVX2 void
 multiply_rows(float* c, const float* a, const float* b, uint64_t ldb, const MmaShape& s) {
   multiply_panel(std::make_integer_sequence<int, kRows>{}, c, a, b, ldb, s);
 }
 
 // kRows by up to 8 of C, `width` columns.
 template <int kRows>
-[[gnu::target("avx2,fma")]] void
+PTO_AVX2 void
 multiply_edge(float* c, const float* a, const float* b, int width, const MmaShape& s) {
   const __m256i mask =
       _mm256_cmpgt_epi32(_mm256_set1_epi32(width), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
@@ -140,8 +141,7 @@ bool panel_fits_cache(uint64_t k, uint64_t ldb) {
   return k <= sets * kWaysForPanel;
 }
 
-[[gnu::target("avx2,fma")]] void
-pack_panel(float* packed, const float* b, uint64_t ldb, uint64_t k) {
+PTO_AVX2 void pack_panel(float* packed, const float* b, uint64_t ldb, uint64_t k) {
   for (uint64_t i = 0; i < k; ++i) {
     _mm256_storeu_ps(packed + i * kPanelColumns, _mm256_loadu_ps(b + i * ldb));
     _mm256_storeu_ps(packed + i * kPanelColumns + 8, _mm256_loadu_ps(b + i * ldb + 8));
@@ -181,8 +181,7 @@ void multiply_with_fma(float* c, const float* a, const float* b, const MmaShape&
 
 void multiply_floats(float* c, const float* a, const float* b, const MmaShape& shape) {
 #if defined(__x86_64__) && defined(__GNUC__)
-  static const bool kHasFma = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-  if (kHasFma) {
+  if (host_level() >= HostLevel::kAvx2) {
     multiply_with_fma(c, a, b, shape);
     return;
   }

@@ -5,6 +5,7 @@
 #include "isa/clipped.h"
 #include "isa/diag.h"
 #include "isa/error.h"
+#include "isa/host_level.h"
 
 #include <fmt/format.h>
 
@@ -24,6 +25,7 @@ namespace {
 using exit_status::kFailed;
 using exit_status::kGood;
 using exit_status::kInternal;
+using exit_status::kUsage;
 
 /// What can neither be read nor written takes the place of standard input and output, so that use
 /// of them still fails. Messages that nobody wants to see may vanish.
@@ -109,7 +111,11 @@ int run_program(std::string_view name,
   int status = kGood;
   std::string error;
   try {
+    static_cast<void>(host_level()); // before anything runs
     status = body(state);
+  } catch (const HostLevelError& problem) {
+    print_error(state, problem.what());
+    status = kUsage;
   } catch (const Error& problem) {
     print_error(state, problem.what());
     status = kFailed;

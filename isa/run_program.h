@@ -45,7 +45,8 @@ void print_error(const ProgramState& state,
 void flush_output();
 
 /// Runs `body` and returns its exit status, or 1 with a message if standard output could not be
-/// written, memory ran out or a library call was misused (pto::Error), or 3 for a bug of ours.
+/// written, memory ran out or a library call was misused (pto::Error), or 3 for a bug of ours;
+/// 2 where the environment asks for a level that the host does not have (host_level.h).
 /// `to_report` is what a report of such needs: "the command line". Descriptors 0 to 2 that are
 /// closed are taken first, so that no file of the program lands there and is written over.
 [[nodiscard]] int run_program(std::string_view name,

@@ -22,7 +22,7 @@ using isa::Special;
 namespace {
 
 template <class Slot>
-PTO_HOST_CLONES void
+PTO_HOST_LOOP void
 write_lanes(Slot* __restrict to, unsigned warps, Slot base, Slot lane_step, Slot warp_step) {
   for (unsigned w = 0; w < warps; ++w) {
     const Slot first = base + static_cast<Slot>(w) * warp_step;
@@ -67,16 +67,17 @@ void BlockContext::settle_linear(const ResourceSet& set) {
   for (unsigned half = 0; half < 2; ++half) {
     for_each_bit(set.reg32[half] & linear_.reg32[half], half * 64, [&](unsigned i) {
       const LinearValue& value = linear32_[i];
-      write_lanes<uint32_t>(reg32(i),
-                            count_,
-                            static_cast<uint32_t>(value.base),
-                            static_cast<uint32_t>(value.lane_step),
-                            static_cast<uint32_t>(value.warp_step));
+      isa::host_loop<write_lanes<uint32_t>>(reg32(i),
+                                            count_,
+                                            static_cast<uint32_t>(value.base),
+                                            static_cast<uint32_t>(value.lane_step),
+                                            static_cast<uint32_t>(value.warp_step));
     });
   }
   for_each_bit(set.reg64 & linear_.reg64, 0, [&](unsigned i) {
     const LinearValue& value = linear64_[i];
-    write_lanes<uint64_t>(reg64(i), count_, value.base, value.lane_step, value.warp_step);
+    isa::host_loop<write_lanes<uint64_t>>(
+        reg64(i), count_, value.base, value.lane_step, value.warp_step);
   });
   forget_linear(set);
 }

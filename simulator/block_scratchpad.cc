@@ -15,11 +15,11 @@ using isa::Space;
 namespace {
 
 /// Rows of tiles are short: a call for each would take longer than the bytes. The sides are apart.
-PTO_HOST_CLONES void copy_rows(uint8_t* __restrict to,
-                               int64_t to_stride,
-                               const uint8_t* __restrict from,
-                               int64_t from_stride,
-                               const isa::CopyShape& shape) {
+PTO_HOST_LOOP void copy_rows(uint8_t* __restrict to,
+                             int64_t to_stride,
+                             const uint8_t* __restrict from,
+                             int64_t from_stride,
+                             const isa::CopyShape& shape) {
   constexpr uint64_t kShortBytes = 1024;
   constexpr uint64_t kPieceBytes = 64;
   const uint64_t bytes = shape.row_bytes;
@@ -307,9 +307,9 @@ void BlockContext::move_copy(const CopyRecord& copy) {
   if (!is_watched) {
     if (const std::optional<CopyEnds> ends = whole_copy(copy, UINT64_MAX)) {
       if (is_in) {
-        copy_rows(ends->l1, shape.l1_stride, ends->hbm, shape.hbm_stride, shape);
+        isa::host_loop<copy_rows>(ends->l1, shape.l1_stride, ends->hbm, shape.hbm_stride, shape);
       } else {
-        copy_rows(ends->hbm, shape.hbm_stride, ends->l1, shape.l1_stride, shape);
+        isa::host_loop<copy_rows>(ends->hbm, shape.hbm_stride, ends->l1, shape.l1_stride, shape);
       }
       return;
     }

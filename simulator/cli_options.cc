@@ -2,6 +2,7 @@
 // ptosim's options: one place for names, help and the parsing of compound values.
 #include "simulator/cli_options.h"
 
+#include "isa/host_level.h"
 #include "isa/option_values.h"
 #include "simulator/launch_setup.h"
 #include "simulator/number_text.h"
@@ -34,7 +35,11 @@ Reports of time (of the first profile):
   --timeline-out t.csv                 one line an instruction
 
 Exit status: 0 success, 1 errors in the input or a failed kernel or comparison, 2 wrong usage,
-3 internal error, 130 interrupted.)";
+3 internal error, 130 interrupted.
+
+Environment:
+  PTO_HOST_LEVEL=LEVEL  run loops over lanes as on a lesser processor: baseline, avx2 or avx512;
+                        results are the same, --version shows the level in use)";
 
 Dim3 parse_size(const std::string& option, const std::string& text) {
   std::string error;
@@ -164,7 +169,7 @@ void declare_reports(CLI::App& app, ReportRequests& reports, RawOptions& raw) {
 
 void declare(CLI::App& app, SimOptions& options, RawOptions& raw) {
   app.footer(kExamples);
-  app.set_version_flag("--version", "ptosim " PTO_VERSION);
+  app.set_version_flag("--version", version_text());
   app.add_option("file", options.file, "Program: .pto text or .ptobj; - for stdin")
       ->type_name("FILE")
       ->required();
@@ -386,6 +391,10 @@ void complete(const CLI::App& app, SimOptions& options, const RawOptions& raw) {
 }
 
 } // namespace
+
+std::string version_text() {
+  return fmt::format("ptosim {} (host level {})", PTO_VERSION, isa::name_of(isa::host_level()));
+}
 
 ParsedCommandLine parse_command_line(int argc, char** argv, const isa::ProgramState& state) {
   CLI::App app("Runs a PTO kernel on a simulated machine and says what it computed and how long "

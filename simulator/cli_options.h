@@ -77,6 +77,9 @@ struct SimOptions {
   isa::ColorMode color = isa::ColorMode::kAuto;
 };
 
+/// What --version prints: the program's version and the host level in use.
+[[nodiscard]] std::string version_text();
+
 /// Options, or the status to exit with at once (0 after --help and --version, 2 after a mistake,
 /// which has been reported on stderr).
 struct ParsedCommandLine {

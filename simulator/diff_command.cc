@@ -4,6 +4,7 @@
 
 #include "isa/file_io.h"
 #include "isa/option_values.h"
+#include "simulator/cli_options.h"
 #include "simulator/report/reports.h"
 
 #include <CLI/CLI.hpp>
@@ -49,7 +50,7 @@ int diff_command(int argc, char** argv, const isa::ProgramState& state) {
   app.add_option("before", before_path, "The run to compare with")->type_name("FILE")->required();
   app.add_option("after", after_path, "The other run")->type_name("FILE")->required();
   app.add_flag("--json", is_json, "As JSON");
-  app.set_version_flag("--version", "ptosim " PTO_VERSION);
+  app.set_version_flag("--version", version_text());
   app.footer("A program that is called diff runs as ./diff.\n\n"
              "Exit status: 0 success, 1 a file is no saved run, 2 wrong usage.");
   try {

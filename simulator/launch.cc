@@ -2,6 +2,7 @@
 // Checking a launch and building what its blocks share.
 #include "simulator/launch.h"
 
+#include "isa/host_level.h"
 #include "simulator/block.h"
 #include "simulator/incoherent_cache.h"
 
@@ -58,6 +59,7 @@ std::string to_string(const Dim3& dim) {
 
 Launch::Launch(Machine& machine, std::shared_ptr<const Program> program, LaunchConfig config)
     : machine_(machine), config_(std::move(config)) {
+  static_cast<void>(isa::host_level()); // throws here rather than on a thread that runs blocks
   image_.program = std::move(program);
   image_.hbm = &machine.hbm;
   image_.profile = &machine.profile;

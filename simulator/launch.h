@@ -180,7 +180,8 @@ struct LaunchState {
 
 class Launch {
 public:
-  /// Checks everything and throws LaunchError with the numbers of the first thing that is wrong.
+  /// Checks everything and throws LaunchError with the numbers of the first thing that is wrong,
+  /// or HostLevelError (isa/host_level.h).
   /// `machine` must outlive the launch.
   Launch(Machine& machine, std::shared_ptr<const Program> program, LaunchConfig config);
   ~Launch();

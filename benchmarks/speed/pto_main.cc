@@ -3,6 +3,7 @@
 // simulator, reading the program and filling memory left out.
 #include "assembler/assemble.h"
 #include "isa/diag.h"
+#include "isa/host_level.h"
 #include "isa/machine.h"
 #include "simulator/block.h"
 #include "simulator/checks/checks.h"
@@ -111,7 +112,9 @@ int run(const std::string& name, const std::string& mode, double seconds, bool i
   print_result(work,
                timing,
                sum,
-               fmt::format("\"lane_insns\": {}, \"warp_insns\": {}, \"cycles\": {}, ",
+               fmt::format("\"host_level\": \"{}\", \"lane_insns\": {}, \"warp_insns\": {}, "
+                           "\"cycles\": {}, ",
+                           isa::name_of(isa::host_level()),
                            counts.lane_insns,
                            counts.warp_insns,
                            cycles));

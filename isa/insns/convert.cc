@@ -47,13 +47,13 @@ template <class To, class From> Loop<To, From> loop_of(uint8_t rounding) {
   if constexpr (kIsFloat<To> || kIsFloat<From>) {
     switch (rounding) { // the order of kRounding
     case 1:
-      return &apply_lanes<kRoundingFn<To, Rounding::kNearestEven, From>, To, From>;
+      return host_loop<apply_lanes<kRoundingFn<To, Rounding::kNearestEven, From>, To, From>>.on_host();
     case 2:
-      return &apply_lanes<kRoundingFn<To, Rounding::kTowardZero, From>, To, From>;
+      return host_loop<apply_lanes<kRoundingFn<To, Rounding::kTowardZero, From>, To, From>>.on_host();
     case 3:
-      return &apply_lanes<kRoundingFn<To, Rounding::kDown, From>, To, From>;
+      return host_loop<apply_lanes<kRoundingFn<To, Rounding::kDown, From>, To, From>>.on_host();
     case 4:
-      return &apply_lanes<kRoundingFn<To, Rounding::kUp, From>, To, From>;
+      return host_loop<apply_lanes<kRoundingFn<To, Rounding::kUp, From>, To, From>>.on_host();
     default:
       break;
     }
@@ -61,7 +61,7 @@ template <class To, class From> Loop<To, From> loop_of(uint8_t rounding) {
       return loop_of<To, From>(kIsFloat<To> ? 1 : 2);
     }
   }
-  return &apply_lanes<kDefaultFn<To, From>, To, From>;
+  return host_loop<apply_lanes<kDefaultFn<To, From>, To, From>>.on_host();
 }
 
 template <class To, class From> Outcome convert_lanes(ExecContext& ctx, const Insn& insn) {
@@ -73,15 +73,17 @@ template <class To, class From> Outcome convert_lanes(ExecContext& ctx, const In
   } else {
     // A half that becomes an f32 is exact; a rounding there must not make it integral.
     const Loop<To, Wide> loop = loop_of<To, Wide>(std::is_same_v<To, Wide> ? 0 : insn.mods[0]);
+    const Loop<Wide, From> widen_lanes =
+        host_loop<apply_lanes<kWidenFn<Wide, From>, Wide, From>>.on_host();
     over_active(
         ctx,
         dst,
-        [loop](SlotOf<To>* out, unsigned count, const SlotOf<From>* in) {
+        [loop, widen_lanes](SlotOf<To>* out, unsigned count, const SlotOf<From>* in) {
           constexpr unsigned kChunk = 256;
           SlotOf<Wide> wide[kChunk];
           for (unsigned at = 0; at < count; at += kChunk) {
             const unsigned size = std::min(kChunk, count - at);
-            apply_lanes<kWidenFn<Wide, From>, Wide, From>(wide, size, in + at);
+            widen_lanes(wide, size, in + at);
             loop(out + at, size, wide);
           }
         },

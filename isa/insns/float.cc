@@ -19,12 +19,12 @@ using FusedTypes = TypeList<Type::kF16, Type::kBF16, Type::kF32, Type::kF16x2>;
 using SpecialTypes = TypeList<Type::kF16, Type::kF32>;
 
 constexpr auto kFusedFn = [](auto a, auto b, auto c) { return fused(a, b, c); };
-// The host's own insn, for the clones that have it; fused() gives the same bits in a few steps.
+// The host's own insn, for the copies that have it; fused() gives the same bits in a few steps.
 constexpr auto kHostFusedFn = [](float a, float b, float c) {
   return canonical(__builtin_fmaf(a, b, c));
 };
 Outcome exec_fma(ExecContext& ctx, const Insn& insn) {
-  if (insn.type == Type::kF32 && host_has_fma()) {
+  if (insn.type == Type::kF32 && host_level() >= HostLevel::kAvx2) {
     return map_as<kHostFusedFn, float, float, float, float>(ctx, insn);
   }
   return lanes3<kFusedFn, FusedTypes>(ctx, insn);

@@ -24,7 +24,7 @@ using namespace type_sets;
 
 // A run of elements as T; scratchpad bytes need not be aligned for it.
 template <class T, class Out, class Widen>
-PTO_HOST_CLONES void read_row(Out* out, const uint8_t* bytes, uint64_t count, Widen widen_one) {
+PTO_HOST_LOOP void read_row(Out* out, const uint8_t* bytes, uint64_t count, Widen widen_one) {
   for (uint64_t i = 0; i < count; ++i) {
     T value;
     std::memcpy(&value, bytes + i * sizeof(T), sizeof(T));
@@ -38,7 +38,8 @@ std::vector<Out>
 read_matrix(const uint8_t* bytes, uint64_t rows, uint64_t cols, uint64_t ld, Widen widen_one) {
   std::vector<Out> out(rows * cols);
   for (uint64_t i = 0; i < rows; ++i) {
-    read_row<T>(out.data() + i * cols, bytes + i * ld * sizeof(T), cols, widen_one);
+    host_loop<read_row<T, Out, Widen>>(
+        out.data() + i * cols, bytes + i * ld * sizeof(T), cols, widen_one);
   }
   return out;
 }
@@ -78,7 +79,7 @@ template <class In> void multiply_as_floats(const Matrices& at, MmaShape s) {
   }
 }
 
-PTO_HOST_CLONES void
+PTO_HOST_LOOP void
 add_scaled(uint32_t* sums, const uint32_t* row, uint32_t factor, uint64_t count) {
   PTO_INDEPENDENT_LANES
   for (uint64_t j = 0; j < count; ++j) {
@@ -96,7 +97,7 @@ template <class In> void multiply_as_words(const Matrices& at, const MmaShape& s
     uint8_t* out = at.c + i * s.ldc * sizeof(uint32_t);
     std::memcpy(sums.data(), out, s.n * sizeof(uint32_t));
     for (uint64_t k = 0; k < s.k; ++k) {
-      add_scaled(sums.data(), b.data() + k * s.n, a[i * s.k + k], s.n);
+      host_loop<add_scaled>(sums.data(), b.data() + k * s.n, a[i * s.k + k], s.n);
     }
     std::memcpy(out, sums.data(), s.n * sizeof(uint32_t));
   }

@@ -8,6 +8,7 @@
 #include "isa/row_check.h"
 
 #include <cstring>
+#include <functional>
 
 namespace pto::isa {
 
@@ -32,7 +33,7 @@ Outcome exec_mov(ExecContext& ctx, const Insn& insn) {
 }
 
 template <class Slot>
-PTO_HOST_CLONES void
+PTO_HOST_LOOP void
 select_warp(Slot* d, const Slot* a, const Slot* b, uint32_t chosen, uint32_t active) {
   PTO_INDEPENDENT_LANES
   for (unsigned lane = 0; lane < kWarpLanes; ++lane) {
@@ -47,10 +48,11 @@ template <class Slot> void select_lanes(ExecContext& ctx, const Insn& insn) {
   Slot* d = dst_lanes<Slot>(ctx, insn.operands[0]);
   const Slot* a = source_lanes<Slot>(ctx, insn.operands[1]);
   const Slot* b = source_lanes<Slot>(ctx, insn.operands[2]);
+  const auto select = host_loop<select_warp<Slot>>.on_host();
   for (unsigned at = 0; at < ctx.lanes(); at += kWarpLanes) {
     const uint32_t active = ctx.active_words()[at / kWarpLanes];
     const uint32_t chosen = ctx.source_pred(insn.operands[3], at / kWarpLanes);
-    select_warp(d + at, a + at, b + at, chosen, active);
+    select(d + at, a + at, b + at, chosen, active);
   }
 }
 
@@ -72,17 +74,6 @@ uint32_t pack_bytes(const uint8_t* bytes) {
   return static_cast<uint32_t>(eight * 0x0102040810204080 >> 56);
 }
 
-// The word of one warp. NaN: only ne holds.
-template <class T, class Compare>
-PTO_HOST_CLONES uint32_t compare_warp(const SlotOf<T>* a, const SlotOf<T>* b, Compare compare) {
-  uint8_t holds[kWarpLanes]; // in two steps, so that the comparison vectorises
-  for (unsigned lane = 0; lane < kWarpLanes; ++lane) {
-    holds[lane] = compare(get_lane<T>(a[lane]), get_lane<T>(b[lane])) ? 1 : 0;
-  }
-  return pack_bytes(holds) | pack_bytes(holds + 8) << 8 | pack_bytes(holds + 16) << 16 |
-         pack_bytes(holds + 24) << 24;
-}
-
 // F16 and BF16 compare as the floats that they are.
 template <class T> auto comparable(T x) {
   if constexpr (std::is_integral_v<T>) {
@@ -92,22 +83,30 @@ template <class T> auto comparable(T x) {
   }
 }
 
-template <class T> uint32_t compare_by(uint8_t op, const SlotOf<T>* a, const SlotOf<T>* b) {
-  switch (op) { // the order of kCompareOps
-  case 0:
-    return compare_warp<T>(a, b, [](T x, T y) { return comparable(x) == comparable(y); });
-  case 1:
-    return compare_warp<T>(a, b, [](T x, T y) { return !(comparable(x) == comparable(y)); });
-  case 2:
-    return compare_warp<T>(a, b, [](T x, T y) { return comparable(x) < comparable(y); });
-  case 3:
-    return compare_warp<T>(a, b, [](T x, T y) { return comparable(x) <= comparable(y); });
-  case 4:
-    return compare_warp<T>(a, b, [](T x, T y) { return comparable(x) > comparable(y); });
-  default:
-    return compare_warp<T>(a, b, [](T x, T y) { return comparable(x) >= comparable(y); });
+// The word of one warp. NaN: only ne holds.
+template <class T, class Compare>
+PTO_HOST_LOOP uint32_t compare_warp(const SlotOf<T>* a, const SlotOf<T>* b) {
+  uint8_t holds[kWarpLanes]; // in two steps, so that the comparison vectorises
+  for (unsigned lane = 0; lane < kWarpLanes; ++lane) {
+    const auto x = comparable(get_lane<T>(a[lane]));
+    const auto y = comparable(get_lane<T>(b[lane]));
+    holds[lane] = Compare{}(x, y) ? 1 : 0;
   }
+  return pack_bytes(holds) | pack_bytes(holds + 8) << 8 | pack_bytes(holds + 16) << 16 |
+         pack_bytes(holds + 24) << 24;
 }
+
+template <class T> using CompareFn = uint32_t (*)(const SlotOf<T>*, const SlotOf<T>*);
+
+// In the order of kCompareOps.
+template <class T>
+constexpr HostLoop<CompareFn<T>> kComparisons[] = {
+    host_loop<compare_warp<T, std::equal_to<>>>,
+    host_loop<compare_warp<T, std::not_equal_to<>>>,
+    host_loop<compare_warp<T, std::less<>>>,
+    host_loop<compare_warp<T, std::less_equal<>>>,
+    host_loop<compare_warp<T, std::greater<>>>,
+    host_loop<compare_warp<T, std::greater_equal<>>>};
 
 Outcome exec_cmp(ExecContext& ctx, const Insn& insn) {
   const bool is_and = has_mod(insn, kCombine, "and");
@@ -115,8 +114,9 @@ Outcome exec_cmp(ExecContext& ctx, const Insn& insn) {
     using T = typename decltype(tag)::type;
     const auto* a = source_lanes<T>(ctx, insn.operands[1]);
     const auto* b = source_lanes<T>(ctx, insn.operands[2]);
+    const CompareFn<T> compare = kComparisons<T>[insn.mods[0]].on_host();
     return map_preds(ctx, insn.operands[0], [&](unsigned w) {
-      const uint32_t holds = compare_by<T>(insn.mods[0], a + w * kWarpLanes, b + w * kWarpLanes);
+      const uint32_t holds = compare(a + w * kWarpLanes, b + w * kWarpLanes);
       if (insn.mods[1] == 0) {
         return holds;
       }

@@ -24,10 +24,10 @@ enum ShuffleMode : uint8_t { kIdx, kUp, kDown, kXor }; // the order of kShuffleM
 /// of `width` lanes begin at multiples of width; a width that does not divide 32 cuts the last one
 /// short. kWidth is the width of all lanes, or 0 where `widths` gives them.
 template <ShuffleMode kMode, uint32_t kWidth>
-PTO_HOST_CLONES void shuffle_sources(uint32_t* sources,
-                                     uint32_t active,
-                                     const uint32_t* selectors,
-                                     [[maybe_unused]] const uint32_t* widths) {
+PTO_HOST_LOOP void shuffle_sources(uint32_t* sources,
+                                   uint32_t active,
+                                   const uint32_t* selectors,
+                                   [[maybe_unused]] const uint32_t* widths) {
   for (uint32_t lane = 0; lane < kWarpLanes; ++lane) {
     const uint32_t b = selectors[lane];
     uint32_t width = kWidth;
@@ -59,10 +59,10 @@ PTO_HOST_CLONES void shuffle_sources(uint32_t* sources,
 
 using SourcesFn = void (*)(uint32_t*, uint32_t, const uint32_t*, const uint32_t*);
 template <uint32_t kWidth>
-constexpr SourcesFn kSourcesFns[] = {&shuffle_sources<kIdx, kWidth>,
-                                     &shuffle_sources<kUp, kWidth>,
-                                     &shuffle_sources<kDown, kWidth>,
-                                     &shuffle_sources<kXor, kWidth>};
+constexpr HostLoop<SourcesFn> kSourcesFns[] = {host_loop<shuffle_sources<kIdx, kWidth>>,
+                                               host_loop<shuffle_sources<kUp, kWidth>>,
+                                               host_loop<shuffle_sources<kDown, kWidth>>,
+                                               host_loop<shuffle_sources<kXor, kWidth>>};
 
 template <class T>
 void shuffle_warp(T* dst, const T* values, const uint32_t* sources, uint32_t active) {
@@ -70,7 +70,7 @@ void shuffle_warp(T* dst, const T* values, const uint32_t* sources, uint32_t act
   for (unsigned lane = 0; lane < kWarpLanes; ++lane) {
     result[lane] = values[sources[lane]];
   }
-  blend_warp(dst, result, active);
+  host_loop<blend_warp<T>>(dst, static_cast<const T*>(result), active);
 }
 
 Outcome exec_shfl(ExecContext& ctx, const Insn& insn) {
@@ -79,8 +79,8 @@ Outcome exec_shfl(ExecContext& ctx, const Insn& insn) {
   const bool wide = is_wide(insn.type);
   const uint64_t* values64 = wide ? ctx.source64(insn.operands[1]) : nullptr;
   const uint32_t* values32 = wide ? nullptr : ctx.source32(insn.operands[1]);
-  const SourcesFn find_sources =
-      widths == nullptr ? kSourcesFns<kWarpLanes>[insn.mods[0]] : kSourcesFns<0>[insn.mods[0]];
+  const SourcesFn find_sources = widths == nullptr ? kSourcesFns<kWarpLanes>[insn.mods[0]].on_host()
+                                                   : kSourcesFns<0>[insn.mods[0]].on_host();
   for (unsigned at = 0; at < ctx.lanes(); at += kWarpLanes) {
     const uint32_t active = ctx.active_words()[at / kWarpLanes];
     uint32_t sources[kWarpLanes];
@@ -184,7 +184,7 @@ template <ReduceOp kOp, class T> T combine(T x, T y) {
 // Binary tree over lane distances 16, 8, 4, 2, 1: at distance d, lane i < d takes (i) op (i + d).
 // An absent lane is the identity, so the other side passes unchanged.
 template <ReduceOp kOp, class T>
-PTO_HOST_CLONES uint32_t reduce_warp(const uint32_t* slots, uint32_t present) {
+PTO_HOST_LOOP uint32_t reduce_warp(const uint32_t* slots, uint32_t present) {
   T tree[kWarpLanes];
   for (unsigned lane = 0; lane < kWarpLanes; ++lane) {
     tree[lane] = get_lane<T>(slots[lane]);
@@ -212,17 +212,18 @@ using ReduceFn = uint32_t (*)(const uint32_t*, uint32_t);
 
 // In the order of kReduceOps; wrapping sums and bit operations do not depend on the sign.
 template <class T>
-constexpr ReduceFn kIntegerReductions[] = {&reduce_warp<kAdd, uint32_t>,
-                                           &reduce_warp<kMin, T>,
-                                           &reduce_warp<kMax, T>,
-                                           &reduce_warp<kAnd, uint32_t>,
-                                           &reduce_warp<kOr, uint32_t>,
-                                           &reduce_warp<kXor2, uint32_t>};
+constexpr HostLoop<ReduceFn> kIntegerReductions[] = {host_loop<reduce_warp<kAdd, uint32_t>>,
+                                                     host_loop<reduce_warp<kMin, T>>,
+                                                     host_loop<reduce_warp<kMax, T>>,
+                                                     host_loop<reduce_warp<kAnd, uint32_t>>,
+                                                     host_loop<reduce_warp<kOr, uint32_t>>,
+                                                     host_loop<reduce_warp<kXor2, uint32_t>>};
 template <class T>
-constexpr ReduceFn kFloatReductions[] = {
-    &reduce_warp<kAdd, T>, &reduce_warp<kMin, T>, &reduce_warp<kMax, T>};
+constexpr HostLoop<ReduceFn> kFloatReductions[] = {host_loop<reduce_warp<kAdd, T>>,
+                                                   host_loop<reduce_warp<kMin, T>>,
+                                                   host_loop<reduce_warp<kMax, T>>};
 
-ReduceFn reduction_of(const Insn& insn) {
+HostLoop<ReduceFn> reduction_of(const Insn& insn) {
   switch (insn.type) {
   case Type::kU32:
     return kIntegerReductions<uint32_t>[insn.mods[0]];
@@ -238,7 +239,7 @@ ReduceFn reduction_of(const Insn& insn) {
 Outcome exec_reduce(ExecContext& ctx, const Insn& insn) {
   const uint32_t* source = ctx.source32(insn.operands[1]);
   uint32_t* dst = ctx.reg32(insn.operands[0].index);
-  const ReduceFn reduce = reduction_of(insn);
+  const ReduceFn reduce = reduction_of(insn).on_host();
   for (unsigned at = 0; at < ctx.lanes(); at += kWarpLanes) {
     const uint32_t active = ctx.active_words()[at / kWarpLanes];
     if (active == 0) {

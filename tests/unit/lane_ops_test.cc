@@ -2,6 +2,7 @@
 // What every row of lane arithmetic shares: masks, spans of several warps, aliased registers, and
 // the same bits whichever copy of a loop the host takes.
 #include "isa/float32.h"
+#include "isa/fmath.h"
 #include "isa/lane_ops.h"
 #include "isa/table.h"
 #include "tests/unit/test_context.h"
@@ -133,6 +134,74 @@ TEST_CASE("fma of the host and the portable one give the same bits") {
       REQUIRE(ctx.reg32(0)[lane] == put_lane(expected));
     }
   }
+}
+
+namespace {
+
+constexpr uint32_t kEdges[] = {0x00000000, 0x80000000, 0x00000001, 0x80000001, 0x007fffff,
+                               0x00800000, 0x3f800000, 0xbf800000, 0x42b17218, 0xc2cff1b5,
+                               0x7f7fffff, 0xff7fffff, 0x7f800000, 0xff800000, 0x7fc12345,
+                               0xffa00001, 0x40490fdb, 0x49800000, 0x7effffff, 0x3effffff};
+
+// Differences of `insn` from `scalar(x)` over the values of register 1 that `fill(ctx, round)` puts
+// there.
+template <class T, class Fill, class Scalar>
+uint64_t count_differences(const Insn& insn, Fill fill, Scalar scalar) {
+  uint64_t differences = 0;
+  for (uint32_t round = 0; round < 65536 / kLanes; ++round) {
+    TestContext ctx(kLanes);
+    fill(ctx, round);
+    REQUIRE(insn.desc->exec(ctx, insn) == Outcome::kNext);
+    for (unsigned lane = 0; lane < kLanes; ++lane) {
+      const T expected = scalar(get_lane<T>(ctx.reg32(1)[lane]));
+      differences += ctx.reg32(0)[lane] != put_lane(expected) ? 1 : 0;
+    }
+  }
+  return differences;
+}
+
+template <class Scalar> uint64_t count_float_differences(const Insn& insn, Scalar scalar) {
+  Random random(17);
+  const auto fill = [&](TestContext& ctx, uint32_t round) {
+    for (unsigned lane = 0; lane < kLanes; ++lane) {
+      const uint32_t any = random();
+      const uint32_t moderate = (any & 0x87ffffffu) | 0x38000000u; // where most is done
+      ctx.reg32(1)[lane] = lane < std::size(kEdges) ? kEdges[lane] ^ (round & 7)
+                           : lane % 2 == 0          ? moderate
+                                                    : any;
+    }
+  };
+  return count_differences<float>(insn, fill, scalar);
+}
+
+template <class Scalar> uint64_t count_half_differences(const Insn& insn, Scalar scalar) {
+  const auto every = [](TestContext& ctx, uint32_t round) {
+    for (unsigned lane = 0; lane < kLanes; ++lane) {
+      ctx.reg32(1)[lane] = round * kLanes + lane;
+    }
+  };
+  return count_differences<F16>(insn, every, scalar);
+}
+
+template <class Scalar> void check_special(std::string_view mnemonic, Scalar scalar) {
+  CAPTURE(mnemonic);
+  CHECK(count_float_differences(make(mnemonic, Type::kF32, {reg(0), reg(1)}), scalar) == 0);
+  CHECK(count_half_differences(make(mnemonic, Type::kF16, {reg(0), reg(1)}), scalar) == 0);
+}
+
+} // namespace
+
+TEST_CASE("special functions of a span have the bits of the scalar ones") {
+  check_special("exp", [](auto x) { return exp(x); });
+  check_special("log", [](auto x) { return log(x); });
+  check_special("sqrt", [](auto x) { return sqrt(x); });
+  check_special("rsqrt", [](auto x) { return rsqrt(x); });
+  check_special("rcp", [](auto x) { return rcp(x); });
+  check_special("tanh", [](auto x) { return tanh(x); });
+  check_special("sin", [](auto x) { return sin(x); });
+  check_special("cos", [](auto x) { return cos(x); });
+  const Insn pow_insn = make("pow", Type::kF32, {reg(0), reg(1), reg(1)});
+  CHECK(count_float_differences(pow_insn, [](float x) { return pow(x, x); }) == 0);
 }
 
 TEST_CASE("reductions of floats prefer numbers to NaNs and add as a tree") {
