@@ -31,11 +31,11 @@ bool has_unit_stride(const uint32_t* index, unsigned lanes) {
   return differs == 0;
 }
 
-PTO_HOST_CLONES void add_index(uint64_t* __restrict to,
-                               const uint32_t* __restrict index,
-                               uint64_t base,
-                               unsigned scale_log2,
-                               unsigned lanes) {
+PTO_HOST_LOOP void add_index(uint64_t* __restrict to,
+                             const uint32_t* __restrict index,
+                             uint64_t base,
+                             unsigned scale_log2,
+                             unsigned lanes) {
   for (unsigned i = 0; i < lanes; ++i) {
     const auto offset = static_cast<uint64_t>(int64_t{static_cast<int32_t>(index[i])});
     to[i] = base + (offset << scale_log2);
@@ -48,7 +48,7 @@ struct AddressBounds {
   uint64_t bits = 0; // of all addresses
 };
 
-PTO_HOST_CLONES void
+PTO_HOST_LOOP void
 find_bounds(const uint64_t* __restrict addresses, unsigned lanes, AddressBounds& __restrict found) {
   // Half of the numbers lie on each side of 0, which is the order that hosts compare in.
   constexpr uint64_t kSign = uint64_t{1} << 63;
@@ -110,7 +110,7 @@ void BlockContext::fill_addresses(const AddressForm& form) {
   uint64_t* __restrict to = addresses_.data();
   const uint64_t base = form.base;
   if (form.index != nullptr && form.is_uniform_base) {
-    add_index(to, form.index, base, form.scale_log2, lanes_);
+    isa::host_loop<add_index>.on_host()(to, form.index, base, form.scale_log2, lanes_);
     return;
   }
   if (form.base64 != nullptr) {
@@ -357,7 +357,7 @@ bool BlockContext::plan_gather(
   AddressBounds bounds;
   const uint64_t* addresses = addresses_.data();
   if (all_active_) {
-    find_bounds(addresses, lanes_, bounds);
+    isa::host_loop<find_bounds>.on_host()(addresses, lanes_, bounds);
   } else {
     for_each_lane(active_, count_, [&](unsigned i) {
       bounds.lowest = std::min(bounds.lowest, addresses[i]);

@@ -2,8 +2,8 @@
 // The nan check, see the header.
 #include "simulator/checks/nan_check.h"
 
+#include "isa/host_level.h"
 #include "isa/insn_desc.h"
-#include "isa/lane_ops.h"
 #include "simulator/block.h"
 #include "simulator/launch.h"
 #include "simulator/program.h"
@@ -62,7 +62,7 @@ bool is_nan(uint64_t bits, isa::Type type) {
 }
 
 // Some value has all exponent bits of its low or of its high half set.
-PTO_HOST_CLONES bool
+PTO_HOST_LOOP bool
 has_full_exponent(const uint32_t* values, size_t count, uint32_t low, uint32_t high) {
   uint32_t found = 0;
   for (size_t i = 0; i < count; ++i) {
@@ -72,7 +72,7 @@ has_full_exponent(const uint32_t* values, size_t count, uint32_t low, uint32_t h
   return found != 0;
 }
 
-PTO_HOST_CLONES bool has_zero(const uint32_t* values, size_t count) {
+PTO_HOST_LOOP bool has_zero(const uint32_t* values, size_t count) {
   uint32_t found = 0;
   for (size_t i = 0; i < count; ++i) {
     found |= static_cast<uint32_t>(values[i] == 0);
@@ -171,7 +171,8 @@ void NanCheck::after_span(const SpanRecord& span) {
   const isa::Insn& insn = span.decoded->insn;
   const auto [low, high] = exponents(isa::operand_type(insn, 0));
   const uint32_t* results = span.block->reg32_of_warp(insn.operands[0].index, span.first_warp);
-  if (!has_full_exponent(results, size_t{span.warp_count} * isa::kWarpLanes, low, high)) {
+  if (!isa::host_loop<has_full_exponent>.on_host()(
+          results, size_t{span.warp_count} * isa::kWarpLanes, low, high)) {
     return;
   }
   for (uint32_t w = 0; w < span.warp_count; ++w, results += isa::kWarpLanes) {
@@ -196,8 +197,8 @@ void NanCheck::division(const SpanRecord& span) {
     return;
   }
   if (divisor.kind == isa::OperandKind::kReg32 && isa::bits(insn.type) == 32 &&
-      !has_zero(span.block->reg32_of_warp(divisor.index, span.first_warp),
-                size_t{span.warp_count} * isa::kWarpLanes)) {
+      !isa::host_loop<has_zero>.on_host()(span.block->reg32_of_warp(divisor.index, span.first_warp),
+                                          size_t{span.warp_count} * isa::kWarpLanes)) {
     return;
   }
   for (uint32_t w = 0; w < span.warp_count; ++w) {

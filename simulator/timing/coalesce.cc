@@ -3,8 +3,8 @@
 // most 32 addresses, and they usually ascend.
 #include "simulator/timing/coalesce.h"
 
+#include "isa/host_level.h"
 #include "isa/insn.h"
-#include "isa/lane_ops.h"
 
 #include <algorithm>
 #include <bit>
@@ -61,7 +61,7 @@ struct NearLines {
 };
 
 /// Fills `near` from line numbers of all lanes. False: they lie too far apart.
-PTO_HOST_CLONES bool make_near(const uint64_t* __restrict lines, NearLines& __restrict near) {
+PTO_HOST_LOOP bool make_near(const uint64_t* __restrict lines, NearLines& __restrict near) {
   constexpr uint64_t kReach = 1u << 30;
   uint64_t outside = 0;
   for (unsigned i = 0; i < NearLines::kLanes; ++i) {
@@ -75,7 +75,7 @@ PTO_HOST_CLONES bool make_near(const uint64_t* __restrict lines, NearLines& __re
 
 /// repeats[i]: all bits set if a lane before lane i has the line of lane i. Compares all pairs, in
 /// pieces of which the host does one at a time.
-PTO_HOST_CLONES void find_repeats(const NearLines& __restrict near, uint32_t* __restrict repeats) {
+PTO_HOST_LOOP void find_repeats(const NearLines& __restrict near, uint32_t* __restrict repeats) {
   constexpr unsigned kPiece = 8;
   for (unsigned piece = 0; piece < NearLines::kLanes; piece += kPiece) {
     const uint32_t* own = near.line.data() + NearLines::kLanes + piece;
@@ -92,8 +92,8 @@ PTO_HOST_CLONES void find_repeats(const NearLines& __restrict near, uint32_t* __
 }
 
 /// The same where lines do not descend from lane to lane. False: they do.
-PTO_HOST_CLONES bool find_repeats_ascending(const NearLines& __restrict near,
-                                            uint32_t* __restrict repeats) {
+PTO_HOST_LOOP bool find_repeats_ascending(const NearLines& __restrict near,
+                                          uint32_t* __restrict repeats) {
   const uint32_t* own = near.line.data() + NearLines::kLanes;
   uint32_t descends = 0;
   repeats[0] = 0;
@@ -105,7 +105,7 @@ PTO_HOST_CLONES bool find_repeats_ascending(const NearLines& __restrict near,
 }
 
 /// No lane's access reaches into a second line.
-PTO_HOST_CLONES bool
+PTO_HOST_LOOP bool
 are_whole(const uint64_t* __restrict addresses, uint32_t bytes, uint32_t line_bytes) {
   uint64_t furthest = 0; // in its line
   for (unsigned i = 0; i < isa::kWarpLanes; ++i) {
@@ -129,7 +129,7 @@ bool list_scattered(const WarpAddresses& access, unsigned shift, LineList& list)
     // The last one again changes nothing.
     std::fill(lines.begin() + count, lines.end(), lines[count - 1]);
   }
-  if (!are_whole(lines.data(), access.bytes, 1u << shift)) {
+  if (!isa::host_loop<are_whole>.on_host()(lines.data(), access.bytes, 1u << shift)) {
     return false;
   }
   for (uint64_t& line : lines) {
@@ -137,11 +137,11 @@ bool list_scattered(const WarpAddresses& access, unsigned shift, LineList& list)
   }
   NearLines near;
   std::array<uint32_t, kLanes> repeats;
-  if (!make_near(lines.data(), near)) {
+  if (!isa::host_loop<make_near>.on_host()(lines.data(), near)) {
     return false;
   }
-  if (!find_repeats_ascending(near, repeats.data())) {
-    find_repeats(near, repeats.data());
+  if (!isa::host_loop<find_repeats_ascending>.on_host()(near, repeats.data())) {
+    isa::host_loop<find_repeats>.on_host()(near, repeats.data());
   }
   list.count = 0;
   for (unsigned i = 0; i < count; ++i) {
@@ -281,7 +281,7 @@ struct WordOffsets {
 };
 
 /// Of 32 offsets, the last of which may be there several times. False: not all are words.
-PTO_HOST_CLONES bool make_words(WordOffsets& offsets) {
+PTO_HOST_LOOP bool make_words(WordOffsets& offsets) {
   std::array<uint32_t, isa::kWarpLanes>& word = offsets.word;
   uint32_t lowest = UINT32_MAX;
   uint32_t highest = 0;
@@ -313,7 +313,7 @@ unsigned most_on_one_address(const WarpAddresses& access) {
   std::array<uint32_t, isa::kWarpLanes> sorted = offsets.word;
   uint32_t most = 0;
   std::array<uint8_t, 1024> counts; // by word
-  if (make_words(offsets) && offsets.highest < counts.size()) {
+  if (isa::host_loop<make_words>.on_host()(offsets) && offsets.highest < counts.size()) {
     std::fill_n(counts.begin(), offsets.highest + 1, uint8_t{0});
     for (unsigned i = 0; i < offsets.count; ++i) {
       most = std::max<uint32_t>(most, ++counts[offsets.word[i]]);
