@@ -33,7 +33,7 @@ HostLevel highest_host_level() {
 HostLevel choose_host_level(const char* wanted, HostLevel highest) {
   const std::string_view name = wanted == nullptr ? "" : wanted;
   if (name.empty()) {
-    return highest;
+    return std::min(highest, kHighestUnasked);
   }
   const auto* const found = std::find(kHostLevelNames.begin(), kHostLevelNames.end(), name);
   const auto index = static_cast<size_t>(found - kHostLevelNames.begin());

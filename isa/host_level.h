@@ -31,7 +31,11 @@ constexpr std::string_view name_of(HostLevel level) {
   return kHostLevelNames[static_cast<size_t>(level)];
 }
 
-/// The environment variable that lowers the level; empty is the same as not set.
+/// The highest level that is in use without being asked for: the copies for AVX-512 have not been
+/// through the tests of all rows on a processor that has it (docs/performance.md).
+inline constexpr HostLevel kHighestUnasked = HostLevel::kAvx2;
+
+/// The environment variable that chooses the level; empty is the same as not set.
 inline constexpr const char* kHostLevelVariable = "PTO_HOST_LEVEL";
 
 /// kHostLevelVariable names no level, or one that the host does not have.
@@ -43,7 +47,8 @@ public:
 /// The highest level that this host has.
 HostLevel highest_host_level();
 
-/// The level that the text (nullptr or empty: no wish) asks for on a host that has `highest`.
+/// The level that the text asks for on a host that has `highest`; without a wish (nullptr or empty)
+/// the highest up to kHighestUnasked.
 /// Throws HostLevelError where it does not name one of the levels up to `highest`.
 HostLevel choose_host_level(const char* wanted, HostLevel highest);
 

@@ -38,7 +38,7 @@ Exit status: 0 success, 1 errors in the input or a failed kernel or comparison, 
 3 internal error, 130 interrupted.
 
 Environment:
-  PTO_HOST_LEVEL=LEVEL  run loops over lanes as on a lesser processor: baseline, avx2 or avx512;
+  PTO_HOST_LEVEL=LEVEL  run loops over lanes compiled for baseline, avx2 or avx512 processors;
                         results are the same, --version shows the level in use)";
 
 Dim3 parse_size(const std::string& option, const std::string& text) {

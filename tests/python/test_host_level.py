@@ -38,6 +38,7 @@ def host_levels():
 
 
 LEVELS = host_levels()
+UNASKED = "avx2" if "avx2" in LEVELS else "baseline"  # AVX-512 only on request
 
 
 def run(level, *command):
@@ -52,7 +53,7 @@ def run(level, *command):
 def test_the_variable_chooses_the_level(asked):
     done = run(asked, "ptosim", "--version")
     assert done.returncode == 0, done.stderr
-    assert done.stdout.endswith(f" (host level {asked or LEVELS[-1]})\n")
+    assert done.stdout.endswith(f" (host level {asked or UNASKED})\n")
 
 
 REFUSED = ["avx", "AVX2", "1", "avx2 ", *(level for level in FEATURES if level not in LEVELS)]
