@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <memory>
 #include <new>
+#include <optional>
 #include <vector>
 
 namespace pto::sim {
@@ -52,7 +53,12 @@ private:
 /// of what they write.
 class ChunkSlot {
 public:
-  explicit ChunkSlot(const Hbm& hbm) : notes_(hbm), reduced_(hbm) {}
+  /// `has_reductions`: atomics may be put off, which has a table of its own.
+  ChunkSlot(const Hbm& hbm, bool has_reductions) : notes_(hbm) {
+    if (has_reductions) {
+      reduced_.emplace(hbm);
+    }
+  }
 
   void begin(uint64_t chunk) {
     for (Word* word : touched_) {
@@ -69,8 +75,10 @@ public:
   void go_on(uint64_t chunk) { parts_.push_back({chunk, old_bytes_.mark()}); }
   uint64_t kept_bytes() const { return old_bytes_.size_bytes() + reductions_.size_bytes(); }
   Word* notes_of(const Allocation& allocation) const { return notes_.of(allocation); }
-  /// Granules with atomics that are put off, in bits 0..31.
-  Word* reduced_of(const Allocation& allocation) const { return reduced_.of(allocation); }
+  /// Granules with atomics that are put off, in bits 0..31; null where none are.
+  Word* reduced_of(const Allocation& allocation) const {
+    return reduced_ ? reduced_->of(allocation) : nullptr;
+  }
   Reductions& reductions() { return reductions_; }
   void touch(Word& word) { touched_.push_back(&word); }
   void save(uint8_t* host, uint64_t size) { old_bytes_.save(host, size); }
@@ -88,7 +96,7 @@ public:
 
 private:
   NoteTable notes_;
-  NoteTable reduced_;
+  std::optional<NoteTable> reduced_;
   std::vector<Part> parts_;
   std::vector<Word*> touched_;
   OldBytes old_bytes_;

@@ -116,7 +116,7 @@ public:
       : AccessGate(shared.launch.machine().hbm, shared.may_write_to), shared_(shared),
         number_(number) {
     for (unsigned i = 0; i < kSlots; ++i) {
-      slots_.emplace_back(shared.launch.machine().hbm);
+      slots_.emplace_back(shared.launch.machine().hbm, shared.has_reductions);
     }
     gang_ = Gang::make(shared.launch);
     if (gang_ != nullptr) {

@@ -13,7 +13,6 @@ namespace pto::sim {
 
 class Reductions {
 public:
-  bool empty() const { return items_.empty(); }
   void clear() {
     batches_.clear();
     items_.clear();
