@@ -71,6 +71,12 @@ def files(tmp_path_factory):
     return folder
 
 
+def expect_wrong_usage(folder, command, message):
+    done = run(folder, *command)
+    assert done.returncode == 2, (done.stdout, done.stderr)
+    assert f"error: {message}" in done.stderr
+
+
 def contents(folder):
     return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
@@ -408,9 +414,7 @@ def test_lists_are_json(tmp_path, files):
     ],
 )
 def test_values_without_sense(files, command, message):
-    done = run(files, *command)
-    assert done.returncode == 2, (done.stdout, done.stderr)
-    assert f"error: {message}" in done.stderr
+    expect_wrong_usage(files, command, message)
 
 
 @pytest.mark.parametrize(
@@ -589,9 +593,7 @@ COMMANDS = "run, import, calibrate, report, microbench, devices, schema"
     ],
 )
 def test_wrong_words_are_named_with_the_nearest_right_one(files, command, message):
-    done = run(files, *command)
-    assert done.returncode == 2, (done.stdout, done.stderr)
-    assert f"error: {message}" in done.stderr
+    expect_wrong_usage(files, command, message)
 
 
 WORD32 = "0 to 4294967295"
@@ -626,9 +628,7 @@ WORD32 = "0 to 4294967295"
     ],
 )
 def test_numbers_out_of_range_are_told_the_range(files, command, message):
-    done = run(files, *command)
-    assert done.returncode == 2, (done.stdout, done.stderr)
-    assert f"error: {message}" in done.stderr
+    expect_wrong_usage(files, command, message)
 
 
 @pytest.mark.parametrize(
@@ -652,9 +652,7 @@ def test_numbers_out_of_range_are_told_the_range(files, command, message):
     ],
 )
 def test_options_that_would_do_nothing(files, command, message):
-    done = run(files, *command)
-    assert done.returncode == 2, (done.stdout, done.stderr)
-    assert f"error: {message}" in done.stderr
+    expect_wrong_usage(files, command, message)
 
 
 @pytest.mark.parametrize(
