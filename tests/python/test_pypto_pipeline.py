@@ -8,7 +8,7 @@ import pypto as pto
 import pypto_ptosim as ptosim
 import pytest
 from test_pypto_cycles import example
-from test_pypto_language import compiled, insns, out
+from pypto_kernels import compiled, insns, out
 
 CHECKED = ("--functional", "--checks", "all")
 
