@@ -3,29 +3,10 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-import textwrap
+from host_kernels import run_script
 
 HEAD = '''
 import os, signal, sys, threading, time
-import numpy as np
-import pypto as pto
-
-SPIN = pto.assemble("""
-.kernel spin(ptr.u32 x, u32 rounds)
-    mov.u32    r0, 0
-again:
-    add.u32    r0, r0, 1
-    cmp.lt.u32 p0, r0, rounds
-@p0 bra again
-    load.u32   r1, hbm[x]
-    add.u32    r1, r1, 1
-    store.u32  hbm[x], r1
-    exit
-.end
-""")
-ONE = dict(grid=1, block=1)
 
 
 def in_child(work):
@@ -45,14 +26,8 @@ def in_child(work):
 '''
 
 
-def run_script(text: str, timeout: float = 60) -> subprocess.CompletedProcess:
-    """A script in an interpreter of its own; a hang is a failure."""
-    script = HEAD + textwrap.dedent(text)
-    return subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=timeout)
-
-
 def lines_of(text: str) -> list[str]:
-    done = run_script(text)
+    done = run_script(text, head=HEAD)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout.splitlines()
 
