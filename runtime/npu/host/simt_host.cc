@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lanes as fibers: warp functions, barriers, launches and the scalar unit.
+// Lanes as fibers: who runs until where, barriers, launches, the scalar unit, the clock.
 //
 // A fiber runs until its next access: a memory access, a warp function, a barrier. There it notes
 // where it stands: a list of (line, count) pairs, one for each loop that it is in (the line of the
@@ -10,13 +10,14 @@
 // at the immediate post-dominator wherever control flow is properly nested. With gotos and several
 // back edges lanes may meet earlier here than the simulator lets them.
 //
-// Warps take turns, an access each, in ascending order. Copies, fences and cache control act at
-// once. Not modelled: the time of a device, the data cache, and memory errors, which are the
-// host's.
+// Warps take turns, an access each, in ascending order. Not modelled: the time of a device, the
+// data cache, and memory errors, which are the host's.
 //
 // There is a clock all the same, for tests of what reads clocks: functions take as many cycles as
 // the test says (takes() in the header), so that a measurement has to find these again.
 #include "simt_host.h"
+
+#include "simt_group.h"
 
 #undef clock
 
@@ -51,7 +52,6 @@ namespace {
 constexpr size_t kStackBytes = 128 * 1024;
 constexpr size_t kUbBytes = 256 * 1024;
 constexpr uint64_t kMaxRounds = 2'000'000; // of a block: all that happens is spinning, a hang
-constexpr unsigned kWarp = 32;
 
 struct Place {
   uint32_t line;
@@ -336,35 +336,6 @@ void end_launch(void* stream) {
   machine.clock = now;
 }
 
-WarpState& own_warp() {
-  return machine.warps[machine.lane->number / kWarp];
-}
-uint32_t own_lane() {
-  return machine.lane->number % kWarp;
-}
-
-/// A warp function: `value` of this lane, and then what it makes of the values of the active ones.
-void collect(const char* what, uint64_t value) {
-  takes(what);
-  machine.lane->value = value;
-  ++machine.lane->place.back().count;
-  rest(machine.lane->fiber);
-}
-
-template <class Fn> uint64_t over_active(const char* what, uint64_t value, Fn combine) {
-  collect(what, value);
-  const WarpState& warp = own_warp();
-  bool is_first = true;
-  uint64_t result = 0;
-  for (unsigned i = 0; i < kWarp; ++i) {
-    if ((warp.active >> i & 1) != 0) {
-      result = is_first ? warp.values[i] : combine(result, warp.values[i]);
-      is_first = false;
-    }
-  }
-  return result;
-}
-
 } // namespace
 
 void at(int line) {
@@ -395,6 +366,31 @@ void takes(const char* what) {
   }
   const auto found = machine.cost.find(what);
   machine.lane->cycles += found == machine.cost.end() ? 0 : found->second;
+}
+
+uint32_t own_lane() {
+  return machine.lane->number % kWarp;
+}
+Group collect(const char* what, uint64_t value) {
+  takes(what);
+  machine.lane->value = value;
+  ++machine.lane->place.back().count;
+  rest(machine.lane->fiber);
+  const WarpState& warp = machine.warps[machine.lane->number / kWarp];
+  return {warp.active, warp.values};
+}
+void wait_for_block(const char* what) {
+  collect(what, 0);
+  machine.lane->waiting = Waiting::kBarrier;
+  rest(machine.lane->fiber);
+}
+void trap() {
+  stop(kTrapped, "a lane trapped");
+  rest(machine.lane->fiber);
+}
+uint64_t read_clock() {
+  machine.lane->cycles += machine.cost["clock"];
+  return clock_at(machine.lane->cycles);
 }
 
 Loop::Loop(int line) {
@@ -484,147 +480,3 @@ const char* last_message() {
 }
 
 } // namespace pto_host
-
-using namespace pto_host;
-
-// ---------------------------------------------------------------- lanes and warps
-
-int32_t laneid() {
-  return static_cast<int32_t>(own_lane());
-}
-int32_t lanemask_eq() {
-  return static_cast<int32_t>(1u << own_lane());
-}
-int32_t lanemask_lt() {
-  return static_cast<int32_t>((1u << own_lane()) - 1);
-}
-int32_t lanemask_le() {
-  return lanemask_lt() | lanemask_eq();
-}
-int32_t lanemask_ge() {
-  return ~lanemask_lt();
-}
-int32_t lanemask_gt() {
-  return ~lanemask_le();
-}
-
-int32_t asc_all(int32_t predicate) {
-  return static_cast<int32_t>(
-      over_active("asc_all", predicate != 0 ? 1 : 0, [](uint64_t a, uint64_t b) { return a & b; }));
-}
-int32_t asc_any(int32_t predicate) {
-  return static_cast<int32_t>(
-      over_active("asc_any", predicate != 0 ? 1 : 0, [](uint64_t a, uint64_t b) { return a | b; }));
-}
-uint32_t asc_ballot(int32_t predicate) {
-  return static_cast<uint32_t>(over_active("asc_ballot",
-                                           predicate != 0 ? uint64_t{1} << own_lane() : 0,
-                                           [](uint64_t a, uint64_t b) { return a | b; }));
-}
-uint32_t asc_activemask() {
-  collect("asc_activemask", 0);
-  return own_warp().active;
-}
-uint64_t asc_shfl(uint64_t var, int32_t src_lane, int32_t width) {
-  collect("asc_shfl", var);
-  const auto lane = own_lane();
-  const auto segment = static_cast<uint32_t>(width);
-  const uint32_t source = lane / segment * segment + static_cast<uint32_t>(src_lane) % segment;
-  // A lane that is not active gives something that no test can mistake for its value.
-  return (own_warp().active >> source & 1) != 0 ? own_warp().values[source] : 0xbad0bad0bad0bad0;
-}
-uint32_t asc_shfl(uint32_t var, int32_t src_lane, int32_t width) {
-  return static_cast<uint32_t>(asc_shfl(uint64_t{var}, src_lane, width));
-}
-uint32_t asc_reduce_add(uint32_t val) {
-  return static_cast<uint32_t>(
-      over_active("asc_reduce_add", val, [](uint64_t a, uint64_t b) { return a + b; }));
-}
-int32_t asc_reduce_min(int32_t val) {
-  return static_cast<int32_t>(
-      over_active("asc_reduce_min", static_cast<uint32_t>(val), [](uint64_t a, uint64_t b) {
-        return static_cast<int32_t>(a) < static_cast<int32_t>(b) ? a : b;
-      }));
-}
-uint32_t asc_reduce_min(uint32_t val) {
-  return static_cast<uint32_t>(
-      over_active("asc_reduce_min", val, [](uint64_t a, uint64_t b) { return std::min(a, b); }));
-}
-int32_t asc_reduce_max(int32_t val) {
-  return static_cast<int32_t>(
-      over_active("asc_reduce_max", static_cast<uint32_t>(val), [](uint64_t a, uint64_t b) {
-        return static_cast<int32_t>(a) > static_cast<int32_t>(b) ? a : b;
-      }));
-}
-uint32_t asc_reduce_max(uint32_t val) {
-  return static_cast<uint32_t>(
-      over_active("asc_reduce_max", val, [](uint64_t a, uint64_t b) { return std::max(a, b); }));
-}
-
-// ---------------------------------------------------------------- synchronisation
-
-void asc_syncthreads() {
-  collect("asc_syncthreads", 0);
-  machine.lane->waiting = Waiting::kBarrier;
-  rest(machine.lane->fiber);
-}
-void asc_threadfence() {
-  takes("asc_threadfence");
-}
-void asc_threadfence_block() {
-  takes("asc_threadfence_block");
-}
-void asc_nop() {
-  takes("asc_nop");
-}
-uint64_t simt_clock() {
-  machine.lane->cycles += machine.cost["clock"];
-  return clock_at(machine.lane->cycles);
-}
-void __trap() {
-  stop(kTrapped, "a lane trapped");
-  rest(machine.lane->fiber);
-}
-void asc_dcci_single(void*) {
-  takes("asc_dcci_single");
-}
-void asc_dcci_entire(void*) {
-  takes("asc_dcci_entire");
-}
-void asc_init() {}
-// Blocks go round the cores of a small machine.
-int64_t asc_get_core_id() {
-  return block_idx % 4;
-}
-
-// ---------------------------------------------------------------- the scalar unit
-
-void asc_copy_gm2ub_align(uint8_t* dst,
-                          uint8_t* src,
-                          uint16_t n_burst,
-                          uint32_t len_burst,
-                          uint8_t,
-                          uint8_t,
-                          bool,
-                          asc_load_l2_cache_mode,
-                          uint64_t src_stride,
-                          uint32_t dst_stride) {
-  for (uint32_t row = 0; row < n_burst; ++row) {
-    std::memcpy(dst + size_t{row} * dst_stride, src + row * src_stride, len_burst);
-    // The engine fills its last unit of 32 bytes with padding.
-    std::memset(dst + size_t{row} * dst_stride + len_burst, 0xee, (32 - len_burst % 32) % 32);
-  }
-}
-void asc_copy_ub2gm_align(uint8_t* dst,
-                          uint8_t* src,
-                          uint16_t n_burst,
-                          uint32_t len_burst,
-                          asc_store_l2_cache_mode,
-                          uint64_t dst_stride,
-                          uint32_t src_stride) {
-  for (uint32_t row = 0; row < n_burst; ++row) {
-    std::memcpy(dst + row * dst_stride, src + size_t{row} * src_stride, len_burst);
-  }
-}
-void asc_sync_notify(pipe_t, pipe_t, event_t) {}
-void asc_sync_wait(pipe_t, pipe_t, event_t) {}
