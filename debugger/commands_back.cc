@@ -2,6 +2,7 @@
 // Commands that go back, and to moments.
 #include "debugger/command.h"
 #include "simulator/checks/finding.h"
+#include "simulator/report/text_table.h"
 
 #include <algorithm>
 
@@ -191,12 +192,12 @@ bool info_history(Debugger& debugger, std::string_view /*arguments*/) {
     return false;
   }
   const HistoryInfo info = session->history();
-  debugger.print("{} warp insns executed, {} at most so far; the history begins at {}\n"
-                 "{} snapshots, {:.1f} MB of at most {} MB (set history-mb)\n",
-                 session->position(),
+  debugger.print("{} executed, {} at most so far; the history begins at {}\n"
+                 "{}, {:.1f} MB of at most {} MB (set history-mb)\n",
+                 sim::counted(session->position(), "warp insn"),
                  info.last_position,
                  info.first_position,
-                 info.snapshots,
+                 sim::counted(info.snapshots, "snapshot"),
                  static_cast<double>(info.used_bytes) / (1 << 20),
                  info.limit_bytes >> 20);
   return true;

@@ -105,6 +105,11 @@ bool change(Debugger& debugger, std::string_view first, std::string_view argumen
       focus.warp = static_cast<uint32_t>(*index);
     } else if (what == "lane") {
       focus.lane = static_cast<uint32_t>(*index);
+    } else if (*index >= config.block.total()) {
+      return debugger.fail("there is no thread {}: a block has {} (0 to {})",
+                           *index,
+                           config.block.total(),
+                           config.block.total() - 1);
     } else {
       focus.warp = static_cast<uint32_t>(*index / isa::kWarpLanes);
       focus.lane = static_cast<uint32_t>(*index % isa::kWarpLanes);

@@ -3,6 +3,7 @@
 #include "debugger/command.h"
 #include "simulator/block.h"
 #include "simulator/lane_ranges.h"
+#include "simulator/report/text_table.h"
 
 namespace pto::dbg {
 
@@ -38,8 +39,8 @@ bool info_blocks(Debugger& debugger, std::string_view /*arguments*/) {
     return false;
   }
   const sim::Launch& launch = session->launch();
-  debugger.print("{} blocks: {} done, {} resident, {} waiting\n",
-                 launch.block_count(),
+  debugger.print("{}: {} done, {} resident, {} waiting\n",
+                 sim::counted(launch.block_count(), "block"),
                  launch.blocks_done(),
                  session->resident_blocks().size(),
                  launch.block_count() - launch.blocks_started());
@@ -235,7 +236,9 @@ bool info_predicates(Debugger& debugger, std::string_view /*arguments*/) {
                    p,
                    mask,
                    mask == 0 ? "false in every lane"
-                             : "true in lanes " + sim::lane_ranges(mask, ","));
+                             : fmt::format("true in lane{} {}",
+                                           std::has_single_bit(mask) ? "" : "s",
+                                           sim::lane_ranges(mask, ",")));
   }
   return true;
 }

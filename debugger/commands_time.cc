@@ -3,6 +3,7 @@
 #include "debugger/command.h"
 #include "isa/insn_desc.h"
 #include "simulator/block.h"
+#include "simulator/report/text_table.h"
 
 #include <algorithm>
 
@@ -60,8 +61,8 @@ bool timeline(Debugger& debugger, std::string_view arguments) {
                    mnemonic,
                    entry.done_cycle,
                    entry.is_fused ? ", fused" : "",
-                   entry.stall_cycles != 0 ? fmt::format(", after {} cycles of {}",
-                                                         entry.stall_cycles,
+                   entry.stall_cycles != 0 ? fmt::format(", after {} of {}",
+                                                         sim::counted(entry.stall_cycles, "cycle"),
                                                          sim::info(entry.reason).name)
                                            : "");
   }

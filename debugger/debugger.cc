@@ -27,7 +27,8 @@ bool Debugger::fail_text(const std::string& message) {
 bool Debugger::fail_with(const isa::Diagnostics& diags) {
   std::string text = isa::render(diags);
   constexpr std::string_view kPrefix = "error: ";
-  if (text.starts_with(kPrefix)) { // without a place
+  // One without a place; of several, each keeps what sets it apart.
+  if (text.starts_with(kPrefix) && text.find("\nerror: ") == std::string::npos) {
     text.erase(0, kPrefix.size());
   }
   return fail_text(text);

@@ -515,6 +515,10 @@ private:
     if (const auto reg = find_register(found)) { // r3 for $r3, where nothing else has the name
       return register_node(*reg, found.size());
     }
+    if (found == "true" || found == "false") { // as predicates are shown
+      node.constant = {isa::Type::kS64, false, found == "true" ? uint64_t{1} : 0, 0};
+      return add(node);
+    }
     std::vector<std::string_view> names;
     for (const isa::Param& param : kernel.params) {
       names.push_back(param.name);

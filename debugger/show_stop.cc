@@ -5,6 +5,7 @@
 #include "simulator/checks/finding.h"
 #include "simulator/element.h"
 #include "simulator/lane_ranges.h"
+#include "simulator/report/text_table.h"
 
 #include <algorithm>
 #include <cmath>
@@ -93,13 +94,13 @@ std::string headline(const Session& session, const StopEvent& stop) {
                : ids_text(session, stop, "Catchpoint") + ": the kernel can never go on";
   case StopReason::kFinished: {
     const std::optional<sim::TimedResult> timed = session.timed_result();
-    return timed ? fmt::format("The kernel has finished: {} blocks, {} cycles, {} warp insns",
-                               session.launch().block_count(),
-                               timed->counters.cycles,
-                               session.position())
-                 : fmt::format("The kernel has finished: {} blocks, {} warp insns",
-                               session.launch().block_count(),
-                               session.position());
+    return timed ? fmt::format("The kernel has finished: {}, {}, {}",
+                               sim::counted(session.launch().block_count(), "block"),
+                               sim::counted(timed->counters.cycles, "cycle"),
+                               sim::counted(session.position(), "warp insn"))
+                 : fmt::format("The kernel has finished: {}, {}",
+                               sim::counted(session.launch().block_count(), "block"),
+                               sim::counted(session.position(), "warp insn"));
   }
   case StopReason::kInterrupted:
     return "Interrupted";

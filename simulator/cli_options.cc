@@ -250,7 +250,8 @@ void declare(CLI::App& app, SimOptions& options, RawOptions& raw) {
   add_repeatable(app, "-D", options.defines, "Define a constant for the assembler", "NAME[=VALUE]");
   app.add_flag("--json", options.is_json, "Results and diagnostics as JSON");
   app.add_flag("-q,--quiet", options.is_quiet, "Only what was asked for, and errors");
-  app.add_flag("-v,--verbose", options.is_verbose, "More figures of the run");
+  app.add_flag(
+      "-v,--verbose", options.is_verbose, "The assembler's warnings, and more figures of the run");
   isa::add_color(app, options.color);
 }
 
@@ -272,8 +273,11 @@ void complete_reports(SimOptions& options, const RawOptions& raw, bool is_timed)
   check_suffix("--report", reports.report_file, ".html", ".json");
   if (reports.is_any() && !is_timed) {
     throw CLI::ValidationError("--timeline, --stalls, --counters, --trace, --report",
-                               "they tell about time, which --functional and --schedule "
-                               "do not have");
+                               options.device.empty()
+                                   ? "they tell about time, which --functional and --schedule "
+                                     "do not have"
+                                   : "they tell about a timed run, and a device times a launch as "
+                                     "a whole; use --profile in place of --device");
   }
   if (!reports.wants_timeline() &&
       (!raw.trace_blocks.empty() || !raw.trace_window.empty() || !raw.trace_limit.empty())) {

@@ -23,7 +23,7 @@ struct KernelRun {
   std::vector<Finding> findings;    // of options.checks
   uint64_t findings_dropped = 0;    // past Findings::kLimit
   std::string device;               // of --device: its description; empty: none
-  double device_microseconds = 0;   // by its own clock
+  double device_microseconds = 0;   // by its own clock; 0: it has none
   /// Contents of every pointer argument when the run ended, by parameter; empty for scalars.
   std::vector<HostArray> arrays;
 

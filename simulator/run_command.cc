@@ -149,7 +149,7 @@ private:
   std::optional<isa::Object> load_file() {
     static constexpr std::string_view kStdinName = "<stdin>";
     as::AssembleOptions assemble;
-    assemble.run_lints = options_.is_verbose; // ptoas gives the warnings
+    assemble.run_lints = options_.is_verbose; // ptoas gives the warnings otherwise
     assemble.preprocess.include_dirs = options_.include_dirs;
     assemble.preprocess.defines = options_.defines;
     assemble.preprocess.read_file = [this](const std::string& path, std::string& error) {

@@ -156,7 +156,9 @@ nlohmann::json run_json(const KernelRun& run, const Program& program) {
   }
   if (!run.device.empty()) {
     json["device"] = run.device;
-    json["microseconds"] = run.device_microseconds;
+    if (run.device_microseconds > 0) { // a device without a clock tells no time
+      json["microseconds"] = run.device_microseconds;
+    }
   }
   if (run.result.fault) {
     json["fault"] = fault_json(*run.result.fault, program);
@@ -252,7 +254,9 @@ std::string summary_text(const RunReport& report) {
                        report.program->kernel().name,
                        shape_of(*report.options),
                        stop,
-                       time_text(run.device_microseconds),
+                       run.device_microseconds > 0
+                           ? time_text(run.device_microseconds)
+                           : counted(run.result.counts.warp_insns, "warp instruction"),
                        run.device);
   }
   std::string text = fmt::format("{}: {}: {}{}",

@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes language.pyi, what type checkers and editors know of the kernel language:
-`python3 -m pypto.stubs > pybind/pypto/language.pyi`. Run it after a change of the instruction table."""
+`python3 -m pypto.stubs pybind/pypto/language.pyi`. Run it after a change of the instruction table.
+Without a file it prints."""
 from __future__ import annotations
+
+import pathlib
+import sys
 
 from pypto import types
 from pypto.instructions import INSTRUCTIONS, Instruction
@@ -54,4 +58,9 @@ def text() -> str:
 
 
 if __name__ == "__main__":
-    print(text(), end="")
+    if len(sys.argv) > 2:
+        sys.exit("usage: python3 -m pypto.stubs [FILE]")
+    if len(sys.argv) == 2:
+        pathlib.Path(sys.argv[1]).write_text(text())
+    else:
+        print(text(), end="")

@@ -165,7 +165,7 @@ def test_the_stub_is_fresh():
     from pypto import stubs
 
     path = ptosim.ROOT / "pybind" / "pypto" / "language.pyi"
-    assert path.read_text() == stubs.text(), "python3 -m pypto.stubs > pybind/pypto/language.pyi"
+    assert path.read_text() == stubs.text(), "python3 -m pypto.stubs pybind/pypto/language.pyi"
 
 
 def test_two_halves_in_a_register():
