@@ -4,66 +4,62 @@
 // A cell holds one write and two reads. Two reads suffice: a later write by an agent conflicts with
 // some reader if two distinct ones are unordered. A cell stands for a line of 64 bytes as long as
 // every access takes the whole line, as those of neighbouring lanes to neighbouring elements do;
-// then it is split into words of four bytes (40 bytes of shadow each, 10 a byte), and a word whose
-// bytes are accessed apart into four cells more.
+// then it is packed (packed_line.h) as long as its words have few accesses that differ in more than
+// warp and lane, then it is split into words of four bytes (40 bytes of shadow each, 10 a byte),
+// and a word whose bytes are accessed apart into four cells more.
 #pragma once
 
-#include "isa/error.h"
-#include "isa/insn.h"
-#include "simulator/checks/happens_before.h"
+#include "simulator/checks/packed_line.h"
 #include "simulator/checks/paged_array.h"
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <span>
 #include <vector>
 
 namespace pto::sim {
 
-struct AccessEntry {
-  Agent agent = kNoAgent;
-  uint32_t time = 0;
-  uint32_t pc : 26 = 0;
-  uint32_t is_line : 1 = 0; // the entry was made for a whole line
-  uint32_t lane : 5 = 0;    // that accessed the cell, or the first byte of the line
-  bool is_present() const { return agent != kNoAgent; }
-};
-static_assert(sizeof(AccessEntry) == 12);
-
-struct AccessCell {
-  AccessEntry write; // split: its pc is the number of the chunk
-  std::array<AccessEntry, 2> reads;
-  uint8_t write_bytes = 0; // of a word: mask of its bytes; otherwise all
-  std::array<uint8_t, 2> read_bytes{};
-  bool is_write_atomic : 1 = false;
-  bool is_split : 1 = false;
-};
-static_assert(sizeof(AccessCell) == 40);
-
-/// Parts of split cells, by number. They stay where they are.
+/// Parts of packed and split cells, by number. They stay where they are.
 template <class Part> class PartPool {
 public:
   Part& operator[](size_t number) { return (*chunks_[number / kChunk])[number % kChunk]; }
-  /// A new one, whose number is count() - 1.
-  Part& add() {
-    if (count_ == chunks_.size() * kChunk) {
-      chunks_.push_back(std::make_unique<std::array<Part, kChunk>>());
-    }
-    Part& part = (*this)[count_++];
-    part = Part{};
-    return part;
+  const Part& operator[](size_t number) const {
+    return (*chunks_[number / kChunk])[number % kChunk];
   }
+  /// The number of one that is as new.
+  uint32_t add() {
+    uint32_t number = count_;
+    if (!free_.empty()) {
+      number = free_.back();
+      free_.pop_back();
+    } else {
+      if (++count_ > chunks_.size() * kChunk) {
+        chunks_.push_back(std::make_unique<std::array<Part, kChunk>>());
+      }
+      if (number == first_unused_) {
+        first_unused_ = count_;
+        return number;
+      }
+    }
+    (*this)[number] = Part{};
+    return number;
+  }
+  void release(uint32_t number) { free_.push_back(number); }
   size_t count() const { return count_; }
   /// Keeps the memory.
-  void clear() { count_ = 0; }
+  void clear() {
+    count_ = 0;
+    free_.clear();
+  }
 
 private:
-  static constexpr size_t kChunk = 8;
+  static constexpr size_t kChunk = 16;
 
   std::vector<std::unique_ptr<std::array<Part, kChunk>>> chunks_;
-  size_t count_ = 0;
+  std::vector<uint32_t> free_;
+  uint32_t count_ = 0;
+  uint32_t first_unused_ = 0; // since the chunks were made: that one and all after it are as new
 };
 
 class AccessShadow {
@@ -74,69 +70,81 @@ public:
   /// Nothing was accessed. Keeps the memory, for a shadow that is soon used again.
   void clear();
 
-  /// Calls visit(cell, byte_mask, address, bytes) for the cells of [address, address + bytes). The
-  /// mask says which bytes of a word are meant; all for a line or a byte.
-  template <class Visit> void visit(uint64_t address, uint64_t bytes, Visit&& visit) {
+  /// Calls visitor.cell(cell, byte_mask, address, bytes) for the cells of [address, address +
+  /// bytes). The mask says which bytes of a word are meant; all for a line or a byte. For words of
+  /// a packed line it calls visitor.words(line, address, end), which returns how far it got; the
+  /// line is then split, and the rest are cells.
+  template <class Visitor> void visit(uint64_t address, uint64_t bytes, Visitor&& visitor) {
     const uint64_t end = address + bytes;
     for (uint64_t at = address; at < end;) {
       const uint64_t line_end = (at / kLineBytes + 1) * kLineBytes;
       const uint64_t stop = end < line_end ? end : line_end;
-      AccessCell& line = lines_[at / kLineBytes];
-      if (!line.is_split && stop - at == kLineBytes) {
-        visit(line, kAllBytes, at, kLineBytes);
-      } else {
-        visit_words(words_of(line), at, stop, visit);
-      }
+      visit_in_line(line_of(at), at, stop, visitor);
       at = stop;
     }
   }
-
-  /// Asks the host's cache for the cells of accesses that are to come. A gather has 32 of them far
-  /// apart, and waiting for each in turn would be most of its cost.
-  void prefetch(std::span<const uint64_t> addresses) {
-    constexpr size_t kFits = 512; // a small shadow is in that cache already
-    if (words_.count() < kFits) {
+  /// Of a line that line_of() gave.
+  template <class Visitor>
+  void visit_in_line(AccessCell& line, uint64_t begin, uint64_t end, Visitor&& visitor) {
+    if (line.is_packed || (!line.is_split && end - begin != kLineBytes)) {
+      if ((begin | end) % kWordBytes == 0) {
+        begin = visitor.words(packed_of(line), begin, end);
+        if (begin == end) {
+          return;
+        }
+      }
+    } else if (!line.is_split) {
+      visitor.cell(line, kAllBytes, begin, kLineBytes);
       return;
     }
-    std::array<const AccessCell*, isa::kWarpLanes> lines{};
-    PTO_CHECK(addresses.size() <= lines.size());
-    for (size_t i = 0; i < addresses.size(); ++i) {
-      lines[i] = &lines_[addresses[i] / kLineBytes];
-      prefetch(*lines[i]);
+    visit_words(words_of(line), begin, end, visitor);
+  }
+  AccessCell& line_of(uint64_t address) { return lines_[address / kLineBytes]; }
+  /// The same, where the last address was probably far away.
+  AccessCell& line_of_scattered(uint64_t address) { return lines_.scattered(address / kLineBytes); }
+
+  /// Asks the host's cache for what visit() needs of an address in that line. A gather has 32 of
+  /// them far apart, and waiting for each in turn would be most of its cost. Always
+  /// inline: GCC takes a function that only prefetches for one without effect and drops its calls.
+  [[gnu::always_inline]] void prefetch(const AccessCell& line, uint64_t address) const {
+    if (line.is_packed) {
+      prefetch(packed_[line.write.pc]);
+    } else if (line.is_split) {
+      prefetch(words_[line.write.pc][address % kLineBytes / kWordBytes]);
     }
-    for (size_t i = 0; i < addresses.size(); ++i) {
-      if (lines[i]->is_split) {
-        prefetch(words_[lines[i]->write.pc][addresses[i] % kLineBytes / kWordBytes]);
-      }
-    }
+  }
+  /// A small shadow is in the host's cache already.
+  bool is_large() const {
+    constexpr size_t kFits = 512;
+    return words_.count() + packed_.count() / 4 >= kFits;
   }
 
   /// The cell that stands for a byte now.
-  const AccessCell& peek(uint64_t address);
+  AccessCell peek(uint64_t address);
 
 private:
   static constexpr uint8_t kAllBytes = 0xf;
   using Words = std::array<AccessCell, kLineBytes / kWordBytes>;
   using Bytes = std::array<AccessCell, kWordBytes>;
 
-  static void prefetch(const AccessCell& cell) {
-    const char* begin = reinterpret_cast<const char*>(&cell);
+  template <class Part> [[gnu::always_inline]] static void prefetch(const Part& part) {
+    const char* begin = reinterpret_cast<const char*>(&part);
     __builtin_prefetch(begin, 1);
-    __builtin_prefetch(begin + sizeof(AccessCell) - 1, 1);
+    __builtin_prefetch(begin + sizeof(Part) - 1, 1);
   }
-  template <class Visit>
-  void visit_words(Words& words, uint64_t begin, uint64_t end, Visit& visit) {
+  template <class Visitor>
+  void visit_words(Words& words, uint64_t begin, uint64_t end, Visitor& visitor) {
     for (uint64_t at = begin; at < end;) {
       const uint64_t word_end = (at / kWordBytes + 1) * kWordBytes;
       const uint64_t stop = end < word_end ? end : word_end;
       const auto mask = static_cast<uint8_t>(((1u << (stop - at)) - 1) << (at % kWordBytes));
       AccessCell& word = words[at % kLineBytes / kWordBytes];
       if (!word.is_split && !needs_split(word, mask)) {
-        visit(word, mask, at, stop - at);
+        visitor.cell(word, mask, at, stop - at);
       } else {
         Bytes& bytes = bytes_of(word);
         for (; at < stop; ++at) {
-          visit(bytes[at % kWordBytes], kAllBytes, at, uint64_t{1});
+          visitor.cell(bytes[at % kWordBytes], kAllBytes, at, uint64_t{1});
         }
       }
       at = stop;
@@ -148,11 +156,17 @@ private:
            (cell.reads[0].is_present() && cell.read_bytes[0] != mask) ||
            (cell.reads[1].is_present() && cell.read_bytes[1] != mask);
   }
+  /// The packed form of a line that was not split.
+  PackedLine& packed_of(AccessCell& line) {
+    return line.is_packed ? packed_[line.write.pc] : pack(line);
+  }
+  PackedLine& pack(AccessCell& line);
   /// The parts of a cell, which is split if it was not yet.
   Words& words_of(AccessCell& line);
   Bytes& bytes_of(AccessCell& word);
 
   PagedArray<AccessCell> lines_;
+  PartPool<PackedLine> packed_;
   PartPool<Words> words_;
   PartPool<Bytes> bytes_;
 };

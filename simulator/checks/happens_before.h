@@ -64,6 +64,14 @@ public:
   }
   uint64_t block_of(Agent warp_agent) const { return warp_agent / warps_; }
   uint32_t warp_of(Agent warp_agent) const { return warp_agent % warps_; }
+  /// Of warps or copies.
+  bool are_of_one_block(Agent a, Agent b) const {
+    if (((a | b) & kCopyBit) == 0) {
+      // Most are far apart; a division takes as long as the rest of a look at a cell.
+      return (a > b ? a - b : b - a) < warps_ && block_of(a) == block_of(b);
+    }
+    return block_of_any(a) == block_of_any(b);
+  }
   uint32_t time(uint64_t block, uint32_t warp) const;
 
   /// A warp of a block that has begun, found once for many questions. Valid until the block's next
@@ -73,6 +81,10 @@ public:
   /// The earlier access is certain to be over when (block, warp) executes its next insn.
   bool is_ordered(Agent agent, uint32_t time, const View& view) const;
   bool is_ordered(Agent agent, uint32_t time, uint64_t block, uint32_t warp) const;
+
+  /// Accesses at that time by warps of the block of `first`, its warp 0, are over for every warp of
+  /// the view's block, by a barrier of it.
+  bool is_before_barrier(Agent first, uint32_t time, const View& view) const;
 
   void barrier(uint64_t block);
   void fence(uint64_t block, uint32_t warp, bool device);
@@ -96,6 +108,9 @@ public:
   const Copy& copy(Agent copy_agent) const { return copies_[copy_agent & ~kCopyBit]; }
 
 private:
+  uint64_t block_of_any(Agent agent) const {
+    return (agent & kCopyBit) != 0 ? copy(agent).block : block_of(agent);
+  }
   bool is_copy_ordered(Agent agent, uint64_t block, uint32_t warp) const;
   /// One fence may be published at many locations.
   using SharedKnowledge = std::shared_ptr<const Knowledge>;
@@ -146,6 +161,7 @@ public:
   uint64_t block() const { return block_; }
   uint32_t warp() const { return warp_; }
   Agent agent() const { return first_agent_ + warp_; }
+  Agent first_agent() const { return first_agent_; } // warp 0 of the block
   uint32_t time() const { return self_->time; }
   bool has_fenced() const { return self_->fence_knows != nullptr; }
 
@@ -179,6 +195,10 @@ inline bool HappensBefore::is_ordered(Agent agent, uint32_t time, const View& vi
   }
   const Knowledge& knows = view.self_->knows;
   return !knows.facts().empty() && time <= knows.time(agent); // times begin at 1
+}
+
+inline bool HappensBefore::is_before_barrier(Agent first, uint32_t time, const View& view) const {
+  return first == view.first_agent_ && time < view.barrier_time_;
 }
 
 } // namespace pto::sim

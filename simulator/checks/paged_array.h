@@ -17,6 +17,18 @@ public:
 
   Cell& operator[](uint64_t index) { return page(index / kPageCells)[index % kPageCells]; }
 
+  /// The same, for an index that is probably not on the page of the last one.
+  Cell& scattered(uint64_t index) {
+    const uint64_t number = index / kPageCells;
+    if (!slots_.empty()) {
+      const Slot& home = slots_[home_of(number)];
+      if (home.number == number) {
+        return (*home.page)[index % kPageCells];
+      }
+    }
+    return find_page(number)[index % kPageCells];
+  }
+
   /// All cells are as new. Keeps the memory, for an array that is soon used again.
   void clear() {
     for (size_t i = 0; i < used_; ++i) {
@@ -49,7 +61,7 @@ private:
     return find_page(number);
   }
   size_t home_of(uint64_t number) const {
-    return static_cast<size_t>(number * 0x9e3779b97f4a7c15U >> 32) & (slots_.size() - 1);
+    return static_cast<size_t>(number * 0x9e3779b97f4a7c15U >> 32) & home_mask_;
   }
   [[gnu::noinline]] Page& find_page(uint64_t number) {
     if (2 * (used_ + 1) > slots_.size()) {
@@ -69,13 +81,14 @@ private:
   Slot& find(uint64_t number) {
     size_t at = home_of(number);
     while (slots_[at].page != nullptr && slots_[at].number != number) {
-      at = (at + 1) & (slots_.size() - 1);
+      at = (at + 1) & home_mask_;
     }
     return slots_[at];
   }
   void grow() {
     std::vector<Slot> old(slots_.empty() ? kFirstSlots : 2 * slots_.size());
     old.swap(slots_);
+    home_mask_ = slots_.size() - 1;
     for (const Slot& slot : old) {
       if (slot.page != nullptr) {
         find(slot.number) = slot;
@@ -84,6 +97,7 @@ private:
   }
 
   std::vector<Slot> slots_; // a power of two of them
+  size_t home_mask_ = 0;    // their number less one
   std::vector<std::unique_ptr<Page>> pages_;
   size_t used_ = 0; // pages; the others are as new
   Slot last_;

@@ -109,7 +109,7 @@ void RaceCheck::cached_lines(const WarpAccess& warp) {
       continue;
     }
     last_line = number;
-    CachedLine& line = lines_[number];
+    CachedLine& line = is_row ? lines_[number] : lines_.scattered(number);
     if (span.writes_memory) {
       if (line.held != 0) {
         write_cached(warp, number, line);
@@ -139,7 +139,7 @@ void RaceCheck::stale_read(const WarpAccess& warp, uint64_t number) {
       if (parts == stale_parts_.end() || (parts->second >> part & 1) == 0) {
         continue;
       }
-      const AccessEntry& write = hbm_.peek(at).write;
+      const AccessEntry write = hbm_.peek(at).write;
       if (write.is_present() && (write.agent & kCopyBit) == 0 &&
           order_.block_of(write.agent) != block.index() &&
           order_.is_ordered(write.agent, write.time, block.index(), warp.by.warp())) {

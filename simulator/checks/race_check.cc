@@ -231,33 +231,70 @@ void RaceCheck::lane_accesses(const WarpAccess& warp, AccessShadow& shadow) {
   }
 }
 
+/// What visits the shadow of an access.
+struct RaceCheck::Visitor {
+  RaceCheck& check;
+  const Access& access;
+
+  void cell(AccessCell& cell, uint8_t mask, uint64_t address, uint64_t bytes) {
+    check.touch(cell, mask, address, bytes, access);
+  }
+  uint64_t words(PackedLine& line, uint64_t begin, uint64_t end) {
+    return check.touch_packed(line, begin, end, access);
+  }
+};
+
 // Lanes next to each other at bytes next to each other are one access: most are.
 bool RaceCheck::lane_by_lane(const WarpAccess& warp, Access access) {
+  AccessShadow& shadow = *access.shadow;
   std::array<uint64_t, isa::kWarpLanes> addresses{};
-  size_t count = 0;
-  for_each_lane(&warp.mask, 1, [&](unsigned lane) { addresses[count++] = warp.address(lane); });
-  access.shadow->prefetch({addresses.data(), count});
-  bool ascends = true;
-  uint64_t end = 0; // of the lane before
+  std::array<AccessCell*, isa::kWarpLanes> lines{};
+  const bool is_large = shadow.is_large();
   for (uint32_t open = warp.mask; open != 0; open &= open - 1) {
     const auto lane = static_cast<unsigned>(std::countr_zero(open));
-    const uint64_t address = warp.address(lane);
-    if (access.bytes != 0 && address == end &&
-        access.first_lane + access.bytes / access.lane_bytes == lane) {
+    addresses[lane] = warp.address(lane);
+    lines[lane] = &shadow.line_of_scattered(addresses[lane]);
+    if (is_large) {
+      __builtin_prefetch(lines[lane], 1);
+    }
+  }
+  for (uint32_t open = is_large ? warp.mask : 0; open != 0; open &= open - 1) {
+    const auto lane = static_cast<unsigned>(std::countr_zero(open));
+    shadow.prefetch(*lines[lane], addresses[lane]);
+  }
+  const auto visit = [&] {
+    if (access.bytes == access.lane_bytes) { // aligned, so in one line
+      shadow.visit_in_line(*lines[access.first_lane],
+                           access.address,
+                           access.address + access.bytes,
+                           Visitor{*this, access});
+    } else {
+      range(access);
+    }
+  };
+  bool ascends = true;
+  uint64_t end = 0; // of the lane before
+  uint32_t next_lane = 0;
+  for (uint32_t open = warp.mask; open != 0; open &= open - 1) {
+    const auto lane = static_cast<unsigned>(std::countr_zero(open));
+    const uint64_t address = addresses[lane];
+    if (access.bytes != 0 && address == end && next_lane == lane) {
       access.bytes += access.lane_bytes;
+      next_lane = lane + 1;
     } else if (access.bytes == 0 || access.writes || address != access.address ||
                access.bytes != access.lane_bytes) { // else: a broadcast read, seen already
       if (access.bytes != 0) {
-        range(access);
+        visit();
         ascends = ascends && address >= end;
       }
       access.first_lane = lane;
       access.address = address;
       access.bytes = access.lane_bytes;
+      next_lane = lane + 1;
     }
     end = address + access.lane_bytes;
   }
-  range(access);
+  visit();
   return ascends;
 }
 
@@ -266,16 +303,7 @@ AccessShadow& RaceCheck::shadow(const BlockRun& block, isa::Space space) {
 }
 
 void RaceCheck::range(const Access& access) {
-  access.shadow->visit(access.address,
-                       access.bytes,
-                       [&](AccessCell& cell, uint8_t mask, uint64_t address, uint64_t bytes) {
-                         touch(cell, mask, address, bytes, access);
-                       });
-}
-
-bool RaceCheck::is_ordered(const AccessEntry& earlier, const Access& access) const {
-  // The warp that starts a copy acts for it: what the warp knows, the copy knows.
-  return earlier.agent == access.agent || order_.is_ordered(earlier.agent, earlier.time, access.by);
+  access.shadow->visit(access.address, access.bytes, Visitor{*this, access});
 }
 
 void RaceCheck::touch(
@@ -288,10 +316,7 @@ void RaceCheck::touch(
       report(cell.write, true, address, bytes, access);
     }
   }
-  const uint32_t lane = access.lane_bytes == 0
-                            ? 0
-                            : access.first_lane + static_cast<uint32_t>((address - access.address) /
-                                                                        access.lane_bytes);
+  const uint32_t lane = lane_of(address, access);
   const AccessEntry entry{.agent = access.agent,
                           .time = access.time,
                           .pc = access.pc & 0x3ffffff,
@@ -328,11 +353,7 @@ void RaceCheck::record_read(AccessCell& cell,
   }
   if (place == 2) {
     // Both stay unordered with this one. Keep readers of two blocks rather than of one.
-    const auto block_of = [&](const AccessEntry& read) {
-      return (read.agent & kCopyBit) != 0 ? order_.copy(read.agent).block
-                                          : order_.block_of(read.agent);
-    };
-    if (block_of(cell.reads[0]) != block_of(cell.reads[1])) {
+    if (!order_.are_of_one_block(cell.reads[0].agent, cell.reads[1].agent)) {
       return;
     }
     place = 1;

@@ -109,10 +109,28 @@ private:
   bool lane_by_lane(const WarpAccess& warp, Access access);
   void synchronise(const WarpAccess& warp);
   void range(const Access& access);
+  /// Words of a packed line. Returns the first one that it left alone, for touch() to judge: there
+  /// a race may be to report, or the line has no room.
+  uint64_t touch_packed(PackedLine& line, uint64_t begin, uint64_t end, const Access& access);
   void
   touch(AccessCell& cell, uint8_t mask, uint64_t address, uint64_t bytes, const Access& access);
+  struct Visitor;
+  class PackedTouch;
   void record_read(AccessCell& cell, uint8_t mask, const AccessEntry& entry, const Access& access);
-  bool is_ordered(const AccessEntry& earlier, const Access& access) const;
+  /// The lane of an access that touches the address first.
+  static uint32_t lane_of(uint64_t address, const Access& access) {
+    if (access.lane_bytes == 0) {
+      return 0;
+    }
+    const auto offset = static_cast<uint32_t>(address - access.address); // of one warp
+    const uint32_t lanes = offset == 0 ? 0 : offset / access.lane_bytes;
+    return (access.first_lane + lanes) % isa::kWarpLanes;
+  }
+  bool is_ordered(const AccessEntry& earlier, const Access& access) const {
+    // The warp that starts a copy acts for it: what the warp knows, the copy knows.
+    return earlier.agent == access.agent ||
+           order_.is_ordered(earlier.agent, earlier.time, access.by);
+  }
   void report(const AccessEntry& earlier,
               bool earlier_wrote,
               uint64_t address,

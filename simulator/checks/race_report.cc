@@ -39,7 +39,7 @@ uint64_t RaceCheck::conflicting_bytes(const AccessEntry& earlier,
   };
   uint64_t at = std::min(address + known_bytes, end);
   while (at < end) {
-    const AccessCell& cell = access.shadow->peek(at);
+    const AccessCell cell = access.shadow->peek(at);
     if (!(earlier_wrote ? is_same(cell.write) : is_same(cell.reads[0]) || is_same(cell.reads[1]))) {
       break;
     }

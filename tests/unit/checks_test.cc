@@ -22,6 +22,18 @@ Findings checked(SimFixture& fixture, Dim3 grid, Dim3 block, CheckSet set = Chec
   return checks.findings();
 }
 
+/// Looks at cells alone, so that no line stays packed.
+template <class Act> struct CellVisitor {
+  Act act;
+  void cell(AccessCell& cell, uint8_t mask, uint64_t address, uint64_t bytes) {
+    act(cell, mask, address, bytes);
+  }
+  uint64_t words(PackedLine&, uint64_t begin, uint64_t) { return begin; }
+};
+template <class Act> CellVisitor<Act> cells(Act act) {
+  return {act};
+}
+
 TEST_CASE("a line of the shadow is split where accesses take parts of it, and keeps its entries") {
   AccessShadow shadow;
   const AccessEntry writer{.agent = 7, .time = 3, .pc = 11, .is_line = 1, .lane = 4};
@@ -31,16 +43,17 @@ TEST_CASE("a line of the shadow is split where accesses take parts of it, and ke
     cell.write = writer;
     cell.write_bytes = mask;
   };
-  shadow.visit(0x1000, 128, count);
+  shadow.visit(0x1000, 128, cells(count));
   CHECK(visits == 2);
   visits = 0;
   std::vector<uint64_t> addresses;
-  shadow.visit(0x1006, 7, [&](AccessCell& cell, uint8_t, uint64_t address, uint64_t) {
+  const auto look = [&](AccessCell& cell, uint8_t, uint64_t address, uint64_t) {
     ++visits;
     addresses.push_back(address);
     CHECK(cell.write.agent == 7);
     CHECK(uint32_t{cell.write.pc} == 11);
-  });
+  };
+  shadow.visit(0x1006, 7, cells(look));
   // Two bytes of one word, a whole word and a byte of the third.
   CHECK(addresses == std::vector<uint64_t>{0x1006, 0x1007, 0x1008, 0x100c});
   CHECK(shadow.peek(0x1020).write.agent == 7);
@@ -72,15 +85,15 @@ TEST_CASE("a shadow that was cleared knows of no access, in parts of lines neith
     cell.write = {.agent = 7, .time = 3, .pc = 11};
     cell.write_bytes = mask;
   };
-  shadow.visit(0x1006, 7, write);
-  shadow.visit(0x1040, 64, write);
+  shadow.visit(0x1006, 7, cells(write));
+  shadow.visit(0x1040, 64, cells(write));
   shadow.clear();
   unsigned known = 0;
   const auto look = [&](AccessCell& cell, uint8_t, uint64_t, uint64_t) {
     known += cell.write.is_present() ? 1 : 0;
   };
-  shadow.visit(0x1001, 30, look);
-  shadow.visit(0x1040, 64, look);
+  shadow.visit(0x1001, 30, cells(look));
+  shadow.visit(0x1040, 64, cells(look));
   CHECK(known == 0);
   CHECK_FALSE(shadow.peek(0x1006).write.is_present());
 }
