@@ -72,7 +72,7 @@ AccessShadow::Bytes& AccessShadow::bytes_of(AccessCell& word) {
 
 AccessCell AccessShadow::peek(uint64_t address) {
   const AccessCell& line = line_of(address);
-  const auto in_line = static_cast<unsigned>(address % kLineBytes / kWordBytes);
+  const unsigned in_line = word_of(address);
   if (line.is_packed) {
     return packed_[line.write.pc].cell(in_line);
   }

@@ -103,14 +103,38 @@ public:
   /// The same, where the last address was probably far away.
   AccessCell& line_of_scattered(uint64_t address) { return lines_.scattered(address / kLineBytes); }
 
-  /// Asks the host's cache for what visit() needs of an address in that line. A gather has 32 of
-  /// them far apart, and waiting for each in turn would be most of its cost. Always
-  /// inline: GCC takes a function that only prefetches for one without effect and drops its calls.
-  [[gnu::always_inline]] void prefetch(const AccessCell& line, uint64_t address) const {
+  /// What line_of() leads to for the word at an address, as it is now: a line that is packed or
+  /// split.
+  struct Place {
+    PackedLine* packed = nullptr;
+    AccessCell* word = nullptr;
+  };
+  Place place_of(const AccessCell& line, uint64_t address) {
+    Place place;
     if (line.is_packed) {
-      prefetch(packed_[line.write.pc]);
+      place.packed = &packed_[line.write.pc];
     } else if (line.is_split) {
-      prefetch(words_[line.write.pc][address % kLineBytes / kWordBytes]);
+      place.word = &words_[line.write.pc][word_of(address)];
+    }
+    return place;
+  }
+  /// No part of the word was accessed alone.
+  static bool is_whole(const AccessCell& word) {
+    return !word.is_split && !needs_split(word, kAllBytes);
+  }
+  static unsigned word_of(uint64_t address) {
+    return static_cast<unsigned>(address % kLineBytes / kWordBytes);
+  }
+
+  /// Asks the host's cache for shadow. A gather needs that of 32 places far apart, and waiting for
+  /// each in turn would be most of its cost. Always inline: GCC takes a function that only
+  /// prefetches for one without effect and drops its calls.
+  [[gnu::always_inline]] static void prefetch(const AccessCell& cell) { prefetch_ends(cell); }
+  [[gnu::always_inline]] static void prefetch(const Place& place) {
+    if (place.packed != nullptr) {
+      prefetch_ends(*place.packed);
+    } else if (place.word != nullptr) {
+      prefetch_ends(*place.word);
     }
   }
   /// A small shadow is in the host's cache already.
@@ -122,12 +146,13 @@ public:
   /// The cell that stands for a byte now.
   AccessCell peek(uint64_t address);
 
-private:
   static constexpr uint8_t kAllBytes = 0xf;
+
+private:
   using Words = std::array<AccessCell, kLineBytes / kWordBytes>;
   using Bytes = std::array<AccessCell, kWordBytes>;
 
-  template <class Part> [[gnu::always_inline]] static void prefetch(const Part& part) {
+  template <class Part> [[gnu::always_inline]] static void prefetch_ends(const Part& part) {
     const char* begin = reinterpret_cast<const char*>(&part);
     __builtin_prefetch(begin, 1);
     __builtin_prefetch(begin + sizeof(Part) - 1, 1);
@@ -138,7 +163,7 @@ private:
       const uint64_t word_end = (at / kWordBytes + 1) * kWordBytes;
       const uint64_t stop = end < word_end ? end : word_end;
       const auto mask = static_cast<uint8_t>(((1u << (stop - at)) - 1) << (at % kWordBytes));
-      AccessCell& word = words[at % kLineBytes / kWordBytes];
+      AccessCell& word = words[word_of(at)];
       if (!word.is_split && !needs_split(word, mask)) {
         visitor.cell(word, mask, at, stop - at);
       } else {

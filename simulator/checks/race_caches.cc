@@ -2,6 +2,7 @@
 // Lines that the cores' data caches may hold, and reads of stale ones.
 #include "simulator/block.h"
 #include "simulator/checks/race_check.h"
+#include "simulator/each_lane.h"
 
 #include <fmt/format.h>
 
@@ -93,9 +94,13 @@ void RaceCheck::cached_lines(const WarpAccess& warp) {
   if (!span.writes_memory && (span.hint != isa::CacheHint::kCached || !is_tracked)) {
     return;
   }
+  const bool is_row = warp.addresses == nullptr && warp.step == span.access_bytes;
+  if (!is_row && !span.writes_memory) {
+    gather_cached(warp, core);
+    return;
+  }
   const uint64_t bit = is_tracked ? uint64_t{1} << core : 0;
   uint64_t last_line = ~uint64_t{0};
-  const bool is_row = warp.addresses == nullptr && warp.step == span.access_bytes;
   for (uint32_t open = warp.mask; open != 0;) {
     const auto lane = static_cast<unsigned>(std::countr_zero(open));
     const uint64_t address = warp.address(lane);
@@ -109,7 +114,7 @@ void RaceCheck::cached_lines(const WarpAccess& warp) {
       continue;
     }
     last_line = number;
-    CachedLine& line = is_row ? lines_[number] : lines_.scattered(number);
+    CachedLine& line = lines_[number];
     if (span.writes_memory) {
       if (line.held != 0) {
         write_cached(warp, number, line);
@@ -121,6 +126,26 @@ void RaceCheck::cached_lines(const WarpAccess& warp) {
       stale_read(warp, number);
     }
   }
+}
+
+void RaceCheck::gather_cached(const WarpAccess& warp, uint32_t core) {
+  const uint64_t bit = uint64_t{1} << core;
+  const unsigned line_log2 = line_log2_;
+  uint64_t last_line = ~uint64_t{0};
+  for_each_lane(&warp.mask, 1, [&](unsigned lane) {
+    const uint64_t number = warp.address(lane) >> line_log2;
+    if (number == last_line) {
+      return;
+    }
+    last_line = number;
+    CachedLine& line = lines_.scattered(number);
+    if ((line.held & bit) == 0) {
+      line.held |= bit;
+      lines_of_core_[core].push_back(number);
+    } else if ((line.stale & bit) != 0) {
+      stale_read(warp, number);
+    }
+  });
 }
 
 // Only an ordered pair: the other is a race.

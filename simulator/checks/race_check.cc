@@ -9,7 +9,6 @@
 #include "simulator/program.h"
 
 #include <algorithm>
-#include <array>
 #include <bit>
 
 namespace pto::sim {
@@ -226,65 +225,29 @@ void RaceCheck::lane_accesses(const WarpAccess& warp, AccessShadow& shadow) {
     access.address = warp.address(access.first_lane);
     access.bytes = is_row ? uint64_t{span.access_bytes} * isa::kWarpLanes : span.access_bytes;
     range(access);
-  } else if (!lane_by_lane(warp, access) && span.writes_memory && !span.is_atomic) {
+  } else if (lane_by_lane(warp, access) == Order::kAny && span.writes_memory && !span.is_atomic) {
     same_insn_writes(warp);
   }
 }
 
-/// What visits the shadow of an access.
-struct RaceCheck::Visitor {
-  RaceCheck& check;
-  const Access& access;
-
-  void cell(AccessCell& cell, uint8_t mask, uint64_t address, uint64_t bytes) {
-    check.touch(cell, mask, address, bytes, access);
-  }
-  uint64_t words(PackedLine& line, uint64_t begin, uint64_t end) {
-    return check.touch_packed(line, begin, end, access);
-  }
-};
-
 // Lanes next to each other at bytes next to each other are one access: most are.
-bool RaceCheck::lane_by_lane(const WarpAccess& warp, Access access) {
-  AccessShadow& shadow = *access.shadow;
-  std::array<uint64_t, isa::kWarpLanes> addresses{};
-  std::array<AccessCell*, isa::kWarpLanes> lines{};
-  const bool is_large = shadow.is_large();
-  for (uint32_t open = warp.mask; open != 0; open &= open - 1) {
-    const auto lane = static_cast<unsigned>(std::countr_zero(open));
-    addresses[lane] = warp.address(lane);
-    lines[lane] = &shadow.line_of_scattered(addresses[lane]);
-    if (is_large) {
-      __builtin_prefetch(lines[lane], 1);
-    }
+RaceCheck::Order RaceCheck::lane_by_lane(const WarpAccess& warp, Access access) {
+  if (const std::optional<Order> order = scattered_words(warp, access)) {
+    return *order;
   }
-  for (uint32_t open = is_large ? warp.mask : 0; open != 0; open &= open - 1) {
-    const auto lane = static_cast<unsigned>(std::countr_zero(open));
-    shadow.prefetch(*lines[lane], addresses[lane]);
-  }
-  const auto visit = [&] {
-    if (access.bytes == access.lane_bytes) { // aligned, so in one line
-      shadow.visit_in_line(*lines[access.first_lane],
-                           access.address,
-                           access.address + access.bytes,
-                           Visitor{*this, access});
-    } else {
-      range(access);
-    }
-  };
   bool ascends = true;
   uint64_t end = 0; // of the lane before
   uint32_t next_lane = 0;
   for (uint32_t open = warp.mask; open != 0; open &= open - 1) {
     const auto lane = static_cast<unsigned>(std::countr_zero(open));
-    const uint64_t address = addresses[lane];
+    const uint64_t address = warp.address(lane);
     if (access.bytes != 0 && address == end && next_lane == lane) {
       access.bytes += access.lane_bytes;
       next_lane = lane + 1;
     } else if (access.bytes == 0 || access.writes || address != access.address ||
                access.bytes != access.lane_bytes) { // else: a broadcast read, seen already
       if (access.bytes != 0) {
-        visit();
+        range(access);
         ascends = ascends && address >= end;
       }
       access.first_lane = lane;
@@ -294,8 +257,8 @@ bool RaceCheck::lane_by_lane(const WarpAccess& warp, Access access) {
     }
     end = address + access.lane_bytes;
   }
-  visit();
-  return ascends;
+  range(access);
+  return ascends ? Order::kAscending : Order::kAny;
 }
 
 AccessShadow& RaceCheck::shadow(const BlockRun& block, isa::Space space) {

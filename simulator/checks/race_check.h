@@ -15,6 +15,7 @@
 #include "simulator/checks/happens_before.h"
 #include "simulator/observer.h"
 
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -84,6 +85,21 @@ private:
     }
   };
 
+  /// Of a warp's accesses, lane by lane: kAscending if no two overlap.
+  enum class Order : uint8_t { kAscending, kAny };
+  /// What visits the shadow of an access.
+  struct Visitor {
+    RaceCheck& check;
+    const Access& access;
+
+    void cell(AccessCell& cell, uint8_t mask, uint64_t address, uint64_t bytes) {
+      check.touch(cell, mask, address, bytes, access);
+    }
+    uint64_t words(PackedLine& line, uint64_t begin, uint64_t end) {
+      return check.touch_packed(line, begin, end, access);
+    }
+  };
+
   // Lines of hbm as the data caches of the cores may hold them. Cores past the first kTrackedCores
   // are left out: what they hold is not known.
   struct CachedLine {
@@ -105,8 +121,10 @@ private:
   static uint32_t lane_bytes_of(const ProgramInsn& decoded);
   static Interest interest_in(const ProgramInsn& decoded);
   void lane_accesses(const WarpAccess& warp, AccessShadow& shadow);
-  /// The accesses of lanes that are not known to be in a row. True if no two lanes overlap.
-  bool lane_by_lane(const WarpAccess& warp, Access access);
+  /// The accesses of lanes that are not known to be in a row.
+  Order lane_by_lane(const WarpAccess& warp, Access access);
+  /// The same for words of which no two belong together; nothing where they are others.
+  std::optional<Order> scattered_words(const WarpAccess& warp, Access access);
   void synchronise(const WarpAccess& warp);
   void range(const Access& access);
   /// Words of a packed line. Returns the first one that it left alone, for touch() to judge: there
@@ -114,7 +132,6 @@ private:
   uint64_t touch_packed(PackedLine& line, uint64_t begin, uint64_t end, const Access& access);
   void
   touch(AccessCell& cell, uint8_t mask, uint64_t address, uint64_t bytes, const Access& access);
-  struct Visitor;
   class PackedTouch;
   void record_read(AccessCell& cell, uint8_t mask, const AccessEntry& entry, const Access& access);
   /// The lane of an access that touches the address first.
@@ -145,6 +162,8 @@ private:
   std::string hint_for(const AccessEntry& earlier, const Access& access) const;
   void same_insn_writes(const WarpAccess& warp);
   void cached_lines(const WarpAccess& warp);
+  /// Of lanes that are not in a row, on a core that is tracked.
+  void gather_cached(const WarpAccess& warp, uint32_t core);
   void forget_settled_copies(const BlockRun& block);
   void control_cached(const BlockRun& block, const IssueRecord& record);
   void drop_line(uint64_t number, uint32_t core);

@@ -92,8 +92,7 @@ RaceCheck::touch_packed(PackedLine& line, uint64_t begin, uint64_t end, const Ac
   if (!is_copy && access.by.warp() >= PackedLine::kMaxWarps) {
     return begin;
   }
-  const auto first =
-      static_cast<unsigned>(begin % AccessShadow::kLineBytes / AccessShadow::kWordBytes);
+  const unsigned first = AccessShadow::word_of(begin);
   unsigned stop = first + static_cast<unsigned>((end - begin) / AccessShadow::kWordBytes);
   const uint32_t warp = is_copy ? 0 : access.by.warp();
   const PackedLine::Shared shared = {
@@ -101,12 +100,6 @@ RaceCheck::touch_packed(PackedLine& line, uint64_t begin, uint64_t end, const Ac
   PackedLine::Code slot = line.find_slot(shared);
   // A read that no later write races with is not kept: it would only hide one that can.
   const bool keeps_read = access.reads && !access.is_atomic && !access.is_volatile;
-  if (stop == first + 1 && slot != 0 && keeps_read && !access.writes &&
-      line.at(PackedLine::kWrite, first) == 0 && line.at(PackedLine::kRead, first) == 0) {
-    // The first read of one word, as most of a gather.
-    line.set(PackedLine::kRead, first, PackedLine::code(slot, warp, lane_of(begin, access)));
-    return end;
-  }
   PackedTouch touch(order_, line, access);
   if (stop - first > 1) {
     touch.look_at_slots(first, stop);
