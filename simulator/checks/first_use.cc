@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Forward data flow over the insns that a kernel reaches: the registers written on every path.
+// After a call these are the caller's and those of every path through the function, whoever else
+// calls it.
 #include "simulator/checks/first_use.h"
 
+#include "isa/error.h"
 #include "isa/insn_desc.h"
 
+#include <algorithm>
 #include <vector>
 
 namespace pto::sim {
@@ -40,7 +44,8 @@ ResourceSet without(const ResourceSet& a, const ResourceSet& b) {
 class FirstUse {
 public:
   explicit FirstUse(const Program& program)
-      : program_(program), written_(program.insns().size()), seen_(program.insns().size(), false) {}
+      : program_(program), written_(program.insns().size()), seen_(program.insns().size(), false),
+        calls_(program.object().functions.size()) {}
 
   ResourceSet run() {
     flow(program_.entry_pc(), {});
@@ -78,20 +83,61 @@ private:
     if (!insn.guard.present) {
       after = either(after, decoded.writes);
     }
-    const bool leaves = insn.desc->has(isa::kReturn) || insn.desc->has(isa::kEndsLane);
-    if (insn.desc->has(isa::kBranch) || insn.desc->has(isa::kCall)) {
+    if (insn.desc->has(isa::kBranch)) {
       flow(isa::target_pc(insn), after);
+    } else if (insn.desc->has(isa::kCall)) {
+      call(pc, after);
+    } else if (insn.desc->has(isa::kReturn)) {
+      return_from(calls_[function_of(pc)], after);
     }
-    const bool always_jumps = insn.desc->has(isa::kBranch) && !insn.guard.present;
-    if (!always_jumps && !(leaves && !insn.guard.present)) {
+    constexpr isa::Flags kGoesElsewhere = isa::kBranch | isa::kCall | isa::kReturn | isa::kEndsLane;
+    if (insn.guard.present || (insn.desc->flags & kGoesElsewhere) == 0) {
       flow(pc + 1, after);
     }
+  }
+
+  /// The calls of a function, and what it has written wherever it returns.
+  struct Calls {
+    std::vector<uint32_t> pcs;
+    bool returns = false;
+    ResourceSet written;
+  };
+
+  void call(uint32_t pc, const ResourceSet& written) {
+    const uint32_t target = isa::target_pc(program_.at(pc).insn);
+    flow(target, written);
+    Calls& calls = calls_[function_of(target)];
+    if (std::find(calls.pcs.begin(), calls.pcs.end(), pc) == calls.pcs.end()) {
+      calls.pcs.push_back(pc);
+    }
+    if (calls.returns) {
+      flow(pc + 1, either(written, calls.written));
+    }
+  }
+
+  void return_from(Calls& calls, const ResourceSet& written) {
+    calls.written = calls.returns ? both(calls.written, written) : written;
+    calls.returns = true;
+    for (const uint32_t pc : calls.pcs) {
+      flow(pc + 1, either(written_[pc], calls.written));
+    }
+  }
+
+  size_t function_of(uint32_t pc) const {
+    const std::vector<isa::Function>& functions = program_.object().functions;
+    const auto found =
+        std::find_if(functions.begin(), functions.end(), [&](const isa::Function& function) {
+          return function.contains(pc);
+        });
+    PTO_CHECK(found != functions.end());
+    return static_cast<size_t>(found - functions.begin());
   }
 
   const Program& program_;
   std::vector<ResourceSet> written_; // before the insn, on every path
   std::vector<bool> seen_;
   std::vector<uint32_t> open_;
+  std::vector<Calls> calls_; // by function
 };
 
 } // namespace

@@ -26,38 +26,33 @@ void Knowledge::learn(Agent agent, uint32_t time) {
   }
 }
 
-bool Knowledge::covers(const Knowledge& other) const {
+void Knowledge::join(const Knowledge& other) {
+  size_t missing = 0;
   auto own = facts_.begin();
   for (const Fact& fact : other.facts_) {
     while (own != facts_.end() && own->agent < fact.agent) {
       ++own;
     }
-    if (own == facts_.end() || own->agent != fact.agent || own->time < fact.time) {
-      return false;
+    if (own != facts_.end() && own->agent == fact.agent) {
+      own->time = std::max(own->time, fact.time);
+    } else {
+      ++missing;
     }
   }
-  return true;
-}
-
-void Knowledge::join(const Knowledge& other) {
-  if (covers(other)) {
+  if (missing == 0) {
     return;
   }
-  std::vector<Fact> joined;
-  joined.reserve(facts_.size() + other.facts_.size());
-  auto own = facts_.begin();
-  for (const Fact& fact : other.facts_) {
-    while (own != facts_.end() && own->agent < fact.agent) {
-      joined.push_back(*own++);
-    }
-    joined.push_back(fact);
-    if (own != facts_.end() && own->agent == fact.agent) {
-      joined.back().time = std::max(fact.time, own->time);
-      ++own;
+  size_t from = facts_.size(); // merged from the end, in place
+  facts_.resize(from + missing);
+  size_t to = facts_.size();
+  for (size_t at = other.facts_.size(); at > 0;) {
+    if (from > 0 && facts_[from - 1].agent >= other.facts_[at - 1].agent) {
+      at -= facts_[from - 1].agent == other.facts_[at - 1].agent ? 1 : 0;
+      facts_[--to] = facts_[--from];
+    } else {
+      facts_[--to] = other.facts_[--at];
     }
   }
-  joined.insert(joined.end(), own, facts_.end());
-  facts_ = std::move(joined);
 }
 
 void HappensBefore::begin(uint32_t warps_per_block) {
@@ -75,17 +70,46 @@ void HappensBefore::block_end(uint64_t block) {
   blocks_.end(block);
 }
 
-void HappensBefore::join(SharedKnowledge& into, const SharedKnowledge& from) {
-  if (into == nullptr || from == nullptr || into == from) {
-    into = from == nullptr ? into : from;
-    return;
+bool HappensBefore::covers(const Knowledge& knows, const Fenced& published) {
+  return std::all_of(
+      published.fences.begin(), published.fences.end(), [&](const Knowledge::Fact& fence) {
+        return knows.time(fence.agent) >= fence.time;
+      });
+}
+
+void HappensBefore::Published::add(const SharedFenced& fenced, bool is_for_device) {
+  for (const Entry& entry : entries) {
+    if (entry.is_for_device >= is_for_device &&
+        (entry.fenced == fenced || covers(entry.fenced->knows, *fenced))) {
+      return;
+    }
   }
-  if (into->covers(*from)) {
-    return;
+  std::erase_if(entries, [&](const Entry& entry) {
+    return is_for_device >= entry.is_for_device && covers(fenced->knows, *entry.fenced);
+  });
+  entries.push_back({fenced, is_for_device});
+  constexpr size_t kMostEntries = 8; // each acquire looks at all of them
+  if (entries.size() > kMostEntries) {
+    join_entries();
   }
-  auto joined = std::make_shared<Knowledge>(*into);
-  joined->join(*from);
-  into = std::move(joined);
+}
+
+void HappensBefore::Published::join_entries() {
+  std::vector<Entry> joined;
+  for (const bool is_for_device : {true, false}) {
+    auto all = std::make_shared<Fenced>();
+    for (const Entry& entry : entries) {
+      if (entry.is_for_device == is_for_device) {
+        all->knows.join(entry.fenced->knows);
+        all->fences.insert(
+            all->fences.end(), entry.fenced->fences.begin(), entry.fenced->fences.end());
+      }
+    }
+    if (!all->fences.empty()) {
+      joined.push_back({std::move(all), is_for_device});
+    }
+  }
+  entries = std::move(joined);
 }
 
 uint32_t HappensBefore::time(uint64_t block, uint32_t warp) const {
@@ -118,7 +142,6 @@ void HappensBefore::barrier(uint64_t block) {
   for (Warp& warp : here.warps) {
     warp.time = here.barrier_time;
     warp.knows = all;
-    warp.acquired.reset();
   }
   for (const Agent open : here.open_copies) {
     copies_[open & ~kCopyBit].waited_by = ~uint64_t{0};
@@ -136,36 +159,44 @@ void HappensBefore::fence(uint64_t block, uint32_t warp, bool device) {
   for (uint32_t other = 0; other < warps_ && here.barrier_time > 0; ++other) {
     covered.learn(agent(block, other), here.barrier_time - 1);
   }
-  self.fence_knows = std::make_shared<const Knowledge>(std::move(covered));
+  self.fence = std::make_shared<const Fenced>(
+      Fenced{.knows = std::move(covered), .fences = {{agent(block, warp), self.time}}});
   if (device) {
-    self.device_fence_knows = self.fence_knows;
+    self.device_fence = self.fence;
   }
   ++self.time;
 }
 
-void HappensBefore::release(uint64_t block, uint32_t warp, uint64_t location) {
-  const Warp& self = blocks_.at(block).warps[warp];
-  if (self.fence_knows == nullptr) {
-    return;
-  }
-  Published& published = published_[location];
-  if (published.block != block) {
-    published.in_block.reset(); // other warps of that other block keep the device part
-    published.block = block;
-  }
-  join(published.in_block, self.fence_knows);
-  join(published.on_device, self.device_fence_knows);
-}
-
-void HappensBefore::acquire(uint64_t block, uint32_t warp, uint64_t location) {
-  const auto found = published_.find(location);
+void HappensBefore::flag_access(uint64_t block,
+                                uint32_t warp,
+                                uint64_t location,
+                                FlagAccess access) {
+  Warp& self = blocks_.at(block).warps[warp];
+  const bool releases = access.releases && self.fence != nullptr;
+  const auto found = releases ? published_.try_emplace(location).first : published_.find(location);
   if (found == published_.end()) {
     return;
   }
-  Warp& self = blocks_.at(block).warps[warp];
-  self.take_in(found->second.on_device);
-  if (found->second.block == block) {
-    self.take_in(found->second.in_block);
+  Published& published = found->second;
+  if (access.acquires) {
+    for (const Published::Entry& entry : published.entries) {
+      if ((entry.is_for_device || published.block == block) && !covers(self.knows, *entry.fenced)) {
+        self.knows.join(entry.fenced->knows);
+      }
+    }
+  }
+  if (releases) {
+    if (published.block != block) { // other warps of that other block keep the device part
+      std::erase_if(published.entries,
+                    [](const Published::Entry& entry) { return !entry.is_for_device; });
+      published.block = block;
+    }
+    if (self.device_fence != nullptr) {
+      published.add(self.device_fence, true);
+    }
+    if (self.fence != self.device_fence) {
+      published.add(self.fence, false);
+    }
   }
 }
 

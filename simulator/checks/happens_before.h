@@ -32,6 +32,10 @@ inline constexpr Agent kNoAgent = 0x7fffffff;
 
 /// Times up to which agents' accesses are known to be over. Sorted by agent: it is joined and
 /// copied far more often than added to.
+///
+/// Knowledge spreads as a whole: who knows that a warp's accesses up to a fence are over has
+/// learned all that the fence covered. So one look at a time tells whether there is anything to
+/// learn (covers()).
 class Knowledge {
 public:
   struct Fact {
@@ -43,7 +47,6 @@ public:
   uint32_t time(Agent agent) const;
   void learn(Agent agent, uint32_t time);
   void join(const Knowledge& other);
-  bool covers(const Knowledge& other) const;
   const std::vector<Fact>& facts() const { return facts_; }
   template <class Predicate> void forget_if(Predicate&& predicate) {
     std::erase_if(facts_, predicate);
@@ -88,10 +91,14 @@ public:
 
   void barrier(uint64_t block);
   void fence(uint64_t block, uint32_t warp, bool device);
-  /// Atomic or store to the location: publishes what the warp's last fence covered.
-  void release(uint64_t block, uint32_t warp, uint64_t location);
-  /// Atomic or .cv load of the location: learns what was published there.
-  void acquire(uint64_t block, uint32_t warp, uint64_t location);
+  /// An access to the location that may be a flag's. One that acquires (an atomic or a .cv load)
+  /// learns what was published there. One that releases (an atomic or a store) publishes what the
+  /// warp's last fence covered.
+  struct FlagAccess {
+    bool acquires = false;
+    bool releases = false;
+  };
+  void flag_access(uint64_t block, uint32_t warp, uint64_t location, FlagAccess access);
 
   /// A copy starts; the agent of its accesses.
   Agent copy_start(uint64_t block, uint64_t id);
@@ -112,22 +119,19 @@ private:
     return (agent & kCopyBit) != 0 ? copy(agent).block : block_of(agent);
   }
   bool is_copy_ordered(Agent agent, uint64_t block, uint32_t warp) const;
+  /// What fences cover.
+  struct Fenced {
+    Knowledge knows;
+    std::vector<Knowledge::Fact> fences; // `knows` is what these know together
+  };
   /// One fence may be published at many locations.
-  using SharedKnowledge = std::shared_ptr<const Knowledge>;
+  using SharedFenced = std::shared_ptr<const Fenced>;
   struct Warp {
     uint32_t time = 1;
     Knowledge knows; // agents of other blocks, and of this block since the last barrier
     // What a release publishes: what the last fence covered. Null: no fence yet.
-    SharedKnowledge fence_knows;
-    SharedKnowledge device_fence_knows;
-    SharedKnowledge acquired; // the last that `knows` has taken in since the block's barrier
-
-    void take_in(const SharedKnowledge& published) {
-      if (published != nullptr && published != acquired) {
-        knows.join(*published);
-        acquired = published;
-      }
-    }
+    SharedFenced fence;
+    SharedFenced device_fence;
   };
   struct Block {
     std::vector<Warp> warps;
@@ -142,14 +146,21 @@ private:
       open_copies.clear();
     }
   };
+  /// What can be learned at a location. Most is never asked for, so it is joined by who learns it.
   struct Published {
+    struct Entry {
+      SharedFenced fenced;
+      bool is_for_device = false; // otherwise for warps of `block`
+    };
     uint64_t block = 0;
-    SharedKnowledge in_block; // for warps of that block
-    SharedKnowledge on_device;
+    std::vector<Entry> entries; // none covers another of its kind
+
+    void add(const SharedFenced& fenced, bool is_for_device);
+    void join_entries();
   };
 
-  static void join(SharedKnowledge& into, const SharedKnowledge& from);
-
+  /// Nothing is to be learned from it.
+  static bool covers(const Knowledge& knows, const Fenced& published);
   uint32_t warps_ = 1;
   BlockMap<Block> blocks_;
   std::unordered_map<uint64_t, Published> published_;
@@ -163,7 +174,7 @@ public:
   Agent agent() const { return first_agent_ + warp_; }
   Agent first_agent() const { return first_agent_; } // warp 0 of the block
   uint32_t time() const { return self_->time; }
-  bool has_fenced() const { return self_->fence_knows != nullptr; }
+  bool has_fenced() const { return self_->fence != nullptr; }
 
 private:
   friend class HappensBefore;

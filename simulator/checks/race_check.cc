@@ -194,12 +194,8 @@ void RaceCheck::synchronise(const WarpAccess& warp) {
     // Scratchpad addresses of different blocks are different places.
     const uint64_t location =
         span.space == isa::Space::kHbm ? warp.address(lane) : ~(block << 24 | warp.address(lane));
-    if (acquires) {
-      order_.acquire(block, warp.by.warp(), location);
-    }
-    if (releases) {
-      order_.release(block, warp.by.warp(), location);
-    }
+    order_.flag_access(
+        block, warp.by.warp(), location, {.acquires = acquires, .releases = releases});
   }
 }
 

@@ -89,7 +89,9 @@ private:
 uint64_t
 RaceCheck::touch_packed(PackedLine& line, uint64_t begin, uint64_t end, const Access& access) {
   const bool is_copy = (access.agent & kCopyBit) != 0;
-  if (!is_copy && access.by.warp() >= PackedLine::kMaxWarps) {
+  // A word that warps take turns at by atomics has other times in every entry.
+  const bool is_flag = access.is_atomic && access.by.has_fenced();
+  if (is_flag || (!is_copy && access.by.warp() >= PackedLine::kMaxWarps)) {
     return begin;
   }
   const unsigned first = AccessShadow::word_of(begin);
