@@ -7,11 +7,17 @@
 namespace pto::sim {
 
 uint32_t Knowledge::time(Agent agent) const {
-  const auto found =
-      std::lower_bound(facts_.begin(), facts_.end(), agent, [](const Fact& fact, Agent wanted) {
-        return fact.agent < wanted;
-      });
-  return found != facts_.end() && found->agent == agent ? found->time : 0;
+  if (facts_.empty()) {
+    return 0;
+  }
+  // The last fact that is not behind the agent, without a branch that nobody can predict.
+  const Fact* at = facts_.data();
+  for (size_t count = facts_.size(); count > 1;) {
+    const size_t half = count / 2;
+    at += at[half].agent <= agent ? half : 0;
+    count -= half;
+  }
+  return at->agent == agent ? at->time : 0;
 }
 
 void Knowledge::learn(Agent agent, uint32_t time) {
@@ -58,7 +64,8 @@ void Knowledge::join(const Knowledge& other) {
 void HappensBefore::begin(uint32_t warps_per_block) {
   warps_ = warps_per_block;
   blocks_.clear();
-  published_.clear();
+  location_numbers_ = {};
+  locations_.clear();
   copies_.clear();
 }
 
@@ -70,46 +77,52 @@ void HappensBefore::block_end(uint64_t block) {
   blocks_.end(block);
 }
 
-bool HappensBefore::covers(const Knowledge& knows, const Fenced& published) {
-  return std::all_of(
-      published.fences.begin(), published.fences.end(), [&](const Knowledge::Fact& fence) {
-        return knows.time(fence.agent) >= fence.time;
-      });
+bool HappensBefore::Publication::is_covered_by(const Knowledge& knows) const {
+  if (fenced->fences.empty()) {
+    return knows.time(fence.agent) >= fence.time;
+  }
+  return std::all_of(fenced->fences.begin(), fenced->fences.end(), [&](const Knowledge::Fact& one) {
+    return knows.time(one.agent) >= one.time;
+  });
 }
 
-void HappensBefore::Published::add(const SharedFenced& fenced, bool is_for_device) {
-  for (const Entry& entry : entries) {
-    if (entry.is_for_device >= is_for_device &&
-        (entry.fenced == fenced || covers(entry.fenced->knows, *fenced))) {
+void HappensBefore::Location::add(const Publication& more) {
+  for (const Publication& earlier : published) {
+    if (earlier.is_for_device >= more.is_for_device &&
+        (earlier.fenced == more.fenced || more.is_covered_by(earlier.fenced->knows))) {
       return;
     }
   }
-  std::erase_if(entries, [&](const Entry& entry) {
-    return is_for_device >= entry.is_for_device && covers(fenced->knows, *entry.fenced);
+  std::erase_if(published, [&](const Publication& earlier) {
+    return more.is_for_device >= earlier.is_for_device && earlier.is_covered_by(more.fenced->knows);
   });
-  entries.push_back({fenced, is_for_device});
-  constexpr size_t kMostEntries = 8; // each acquire looks at all of them
-  if (entries.size() > kMostEntries) {
-    join_entries();
+  published.push_back(more);
+  constexpr size_t kMost = 8; // each acquire looks at all of them
+  if (published.size() > kMost) {
+    join_publications();
   }
 }
 
-void HappensBefore::Published::join_entries() {
-  std::vector<Entry> joined;
+void HappensBefore::Location::join_publications() {
+  std::vector<Publication> joined;
   for (const bool is_for_device : {true, false}) {
     auto all = std::make_shared<Fenced>();
-    for (const Entry& entry : entries) {
-      if (entry.is_for_device == is_for_device) {
-        all->knows.join(entry.fenced->knows);
-        all->fences.insert(
-            all->fences.end(), entry.fenced->fences.begin(), entry.fenced->fences.end());
+    for (const Publication& one : published) {
+      if (one.is_for_device == is_for_device) {
+        all->knows.join(one.fenced->knows);
+        if (one.fenced->fences.empty()) {
+          all->fences.push_back(one.fence);
+        } else {
+          all->fences.insert(
+              all->fences.end(), one.fenced->fences.begin(), one.fenced->fences.end());
+        }
       }
     }
     if (!all->fences.empty()) {
-      joined.push_back({std::move(all), is_for_device});
+      joined.push_back({.fenced = std::move(all), .is_for_device = is_for_device});
     }
   }
-  entries = std::move(joined);
+  published = std::move(joined);
 }
 
 uint32_t HappensBefore::time(uint64_t block, uint32_t warp) const {
@@ -154,13 +167,17 @@ void HappensBefore::fence(uint64_t block, uint32_t warp, bool device) {
   Warp& self = here.warps[warp];
   // Published: the warp's own accesses, what it knows, and what the last barrier told it of the
   // other warps of its block.
-  Knowledge covered = self.knows;
+  auto fenced = std::make_shared<Fenced>();
+  Knowledge& covered = fenced->knows;
+  covered.reserve(self.knows.facts().size() + 1 + (here.barrier_time > 0 ? warps_ : 0));
+  covered = self.knows;
   covered.learn(agent(block, warp), self.time);
   for (uint32_t other = 0; other < warps_ && here.barrier_time > 0; ++other) {
     covered.learn(agent(block, other), here.barrier_time - 1);
   }
-  self.fence = std::make_shared<const Fenced>(
-      Fenced{.knows = std::move(covered), .fences = {{agent(block, warp), self.time}}});
+  self.fence = {.fenced = std::move(fenced),
+                .fence = {agent(block, warp), self.time},
+                .is_for_device = device};
   if (device) {
     self.device_fence = self.fence;
   }
@@ -172,30 +189,36 @@ void HappensBefore::flag_access(uint64_t block,
                                 uint64_t location,
                                 FlagAccess access) {
   Warp& self = blocks_.at(block).warps[warp];
-  const bool releases = access.releases && self.fence != nullptr;
-  const auto found = releases ? published_.try_emplace(location).first : published_.find(location);
-  if (found == published_.end()) {
-    return;
+  const bool releases = access.releases && self.fence.fenced != nullptr;
+  if (!releases && locations_.empty()) {
+    return; // no flags here
   }
-  Published& published = found->second;
+  uint32_t& number = location_numbers_.scattered(location);
+  if (number == 0) {
+    if (!releases) {
+      return;
+    }
+    locations_.emplace_back();
+    number = static_cast<uint32_t>(locations_.size());
+  }
+  Location& here = locations_[number - 1];
   if (access.acquires) {
-    for (const Published::Entry& entry : published.entries) {
-      if ((entry.is_for_device || published.block == block) && !covers(self.knows, *entry.fenced)) {
-        self.knows.join(entry.fenced->knows);
+    for (const Publication& one : here.published) {
+      if ((one.is_for_device || here.block == block) && !one.is_covered_by(self.knows)) {
+        self.knows.join(one.fenced->knows);
       }
     }
   }
   if (releases) {
-    if (published.block != block) { // other warps of that other block keep the device part
-      std::erase_if(published.entries,
-                    [](const Published::Entry& entry) { return !entry.is_for_device; });
-      published.block = block;
+    if (here.block != block) { // other warps of that other block keep the device part
+      std::erase_if(here.published, [](const Publication& one) { return !one.is_for_device; });
+      here.block = block;
     }
-    if (self.device_fence != nullptr) {
-      published.add(self.device_fence, true);
+    if (self.device_fence.fenced != nullptr) {
+      here.add(self.device_fence);
     }
-    if (self.fence != self.device_fence) {
-      published.add(self.fence, false);
+    if (!self.fence.is_for_device) {
+      here.add(self.fence);
     }
   }
 }

@@ -17,6 +17,7 @@
 #pragma once
 
 #include "simulator/checks/block_map.h"
+#include "simulator/checks/paged_array.h"
 
 #include <cstdint>
 #include <memory>
@@ -46,6 +47,7 @@ public:
   /// 0 where nothing is known.
   uint32_t time(Agent agent) const;
   void learn(Agent agent, uint32_t time);
+  void reserve(size_t facts) { facts_.reserve(facts); }
   void join(const Knowledge& other);
   const std::vector<Fact>& facts() const { return facts_; }
   template <class Predicate> void forget_if(Predicate&& predicate) {
@@ -122,16 +124,23 @@ private:
   /// What fences cover.
   struct Fenced {
     Knowledge knows;
-    std::vector<Knowledge::Fact> fences; // `knows` is what these know together
+    std::vector<Knowledge::Fact> fences; // of several: `knows` is what these know together
   };
   /// One fence may be published at many locations.
   using SharedFenced = std::shared_ptr<const Fenced>;
+  struct Publication {
+    SharedFenced fenced;
+    Knowledge::Fact fence; // if it is one: itself
+    bool is_for_device = false;
+    /// Nothing is to be learned from it.
+    bool is_covered_by(const Knowledge& knows) const;
+  };
   struct Warp {
     uint32_t time = 1;
     Knowledge knows; // agents of other blocks, and of this block since the last barrier
     // What a release publishes: what the last fence covered. Null: no fence yet.
-    SharedFenced fence;
-    SharedFenced device_fence;
+    Publication fence;
+    Publication device_fence;
   };
   struct Block {
     std::vector<Warp> warps;
@@ -147,23 +156,18 @@ private:
     }
   };
   /// What can be learned at a location. Most is never asked for, so it is joined by who learns it.
-  struct Published {
-    struct Entry {
-      SharedFenced fenced;
-      bool is_for_device = false; // otherwise for warps of `block`
-    };
+  struct Location {
     uint64_t block = 0;
-    std::vector<Entry> entries; // none covers another of its kind
+    std::vector<Publication> published; // for the device, or for warps of `block`
 
-    void add(const SharedFenced& fenced, bool is_for_device);
-    void join_entries();
+    void add(const Publication& more);
+    void join_publications();
   };
 
-  /// Nothing is to be learned from it.
-  static bool covers(const Knowledge& knows, const Fenced& published);
   uint32_t warps_ = 1;
   BlockMap<Block> blocks_;
-  std::unordered_map<uint64_t, Published> published_;
+  PagedArray<uint32_t> location_numbers_; // one more than the index, 0 where nothing was published
+  std::vector<Location> locations_;
   std::vector<Copy> copies_;
 };
 
@@ -174,7 +178,7 @@ public:
   Agent agent() const { return first_agent_ + warp_; }
   Agent first_agent() const { return first_agent_; } // warp 0 of the block
   uint32_t time() const { return self_->time; }
-  bool has_fenced() const { return self_->fence != nullptr; }
+  bool has_fenced() const { return self_->fence.fenced != nullptr; }
 
 private:
   friend class HappensBefore;

@@ -89,9 +89,8 @@ private:
 uint64_t
 RaceCheck::touch_packed(PackedLine& line, uint64_t begin, uint64_t end, const Access& access) {
   const bool is_copy = (access.agent & kCopyBit) != 0;
-  // A word that warps take turns at by atomics has other times in every entry.
-  const bool is_flag = access.is_atomic && access.by.has_fenced();
-  if (is_flag || (!is_copy && access.by.warp() >= PackedLine::kMaxWarps)) {
+  // Words that warps take turns at by atomics often have fences between, so other times each.
+  if (access.is_atomic || (!is_copy && access.by.warp() >= PackedLine::kMaxWarps)) {
     return begin;
   }
   const unsigned first = AccessShadow::word_of(begin);

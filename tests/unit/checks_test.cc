@@ -120,6 +120,39 @@ join:
   CHECK(suspects == expected);
 }
 
+TEST_CASE("after a call the registers count as written that the function writes on every path") {
+  const auto program = program_of(R"(.pto 1
+.func f
+    cmp.lt.u32 p0, r0, 4
+@p0 mov.u32 r2, 1
+    cmp.lt.u32 p1, r0, 2
+@p1 bra early
+    mov.u32 r3, r4
+    mov.u32 r1, 1
+    ret
+early:
+    mov.u32 r1, 2
+    ret
+.end
+.kernel k(ptr y)
+    mov.u32 r0, %tid.x
+    mov.u32 r4, 5
+    call f
+    add.u32 r5, r1, r2
+    add.u32 r5, r5, r3
+    store.u32 hbm[y], r5
+    mov.u32 r6, 6
+    call f
+    store.u32 hbm[y], r6
+    exit
+.end
+)");
+  ResourceSet expected; // r1 is written on both ways out, r4 by the caller
+  expected.add_reg32(2);
+  expected.add_reg32(3);
+  CHECK(read_before_write(*program) == expected);
+}
+
 TEST_CASE("memory freed before the launch: the access is told from a stray one") {
   SimFixture fixture(R"(.pto 1
 .kernel k(ptr x)
