@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <vector>
 
 namespace pto::as {
 
@@ -28,7 +27,8 @@ struct OperandReader::Address {
     uint32_t index = 0;
     SourceRange range;
   };
-  std::vector<Register> plain; // r registers without a scale, at most two
+  std::array<Register, 2> plain; // r registers without a scale
+  unsigned plain_count = 0;
   std::optional<Register> scaled;
   unsigned scale_log2 = 0;
   WideInt offset = 0;
@@ -216,16 +216,16 @@ bool OperandReader::add_register(const RegisterName& reg,
                                  bool has_scale,
                                  unsigned scale_log2,
                                  Address& address) {
-  const std::string name = fmt::format("{}{}", reg.file->letter, reg.index);
+  const auto name = [&] { return fmt::format("{}{}", reg.file->letter, reg.index); };
   if (!reg.in_range()) {
-    diags_.error(range, fmt::format("register '{}' does not exist", name))
+    diags_.error(range, fmt::format("register '{}' does not exist", name()))
         .expect(fmt::format("{}0..{}{}", reg.file->letter, reg.file->letter, reg.file->count - 1));
     return false;
   }
   if (reg.file->kind == OperandKind::kReg32) {
-    const size_t count = address.plain.size() + (address.scaled ? 1 : 0);
+    const unsigned count = address.plain_count + (address.scaled ? 1 : 0);
     if (count == 2 || (has_scale && address.scaled)) {
-      diags_.error(range, fmt::format("one register too many in the address: '{}'", name))
+      diags_.error(range, fmt::format("one register too many in the address: '{}'", name()))
           .expect("base + register*scale + constant");
       return false;
     }
@@ -233,7 +233,7 @@ bool OperandReader::add_register(const RegisterName& reg,
       address.scaled = Address::Register{reg.index, range};
       address.scale_log2 = scale_log2;
     } else {
-      address.plain.push_back({reg.index, range});
+      address.plain[address.plain_count++] = {reg.index, range};
     }
     return true;
   }
@@ -244,19 +244,19 @@ bool OperandReader::add_register(const RegisterName& reg,
         .error(range,
                fmt::format("{} ('{}') in an address of {}",
                            reg.file->description,
-                           name,
+                           name(),
                            isa::name(address.space)))
         .expect(fmt::format("{}, and a 32-bit register (r0..r126) as index",
                             expected_base(address.space)));
     return false;
   }
   if (has_scale) {
-    diags_.error(range, fmt::format("the base '{}' cannot be scaled", name))
+    diags_.error(range, fmt::format("the base '{}' cannot be scaled", name()))
         .expect("base + register*scale + constant");
     return false;
   }
   if (address.base) {
-    diags_.error(range, fmt::format("second base '{}' in the address", name))
+    diags_.error(range, fmt::format("second base '{}' in the address", name()))
         .note(address.base_range, "the first one");
     return false;
   }
@@ -314,23 +314,23 @@ std::optional<Operand> OperandReader::finish_address(Address& address, SourceRan
   MemRef ref;
   ref.space = address.space;
   // A plain r register is the base where there is none yet and the space allows it.
-  if (!address.base && address.space != Space::kHbm && !address.plain.empty()) {
+  unsigned index_at = 0; // of the one that is no base
+  if (!address.base && address.space != Space::kHbm && address.plain_count > 0) {
     address.base = BaseKind::kReg;
-    address.base_index = address.plain.front().index;
-    address.plain.erase(address.plain.begin());
+    address.base_index = address.plain[index_at++].index;
   }
-  if (!address.plain.empty()) {
-    const Address::Register& extra = address.plain.front();
-    if (address.scaled || address.plain.size() > 1) {
+  if (index_at < address.plain_count) {
+    const Address::Register& last = address.plain[address.plain_count - 1];
+    if (address.scaled || index_at + 1 < address.plain_count) {
       diags_
-          .error(address.plain.back().range,
+          .error(last.range,
                  fmt::format("one register too many in the address: "
                              "'r{}'",
-                             address.plain.back().index))
+                             last.index))
           .expect("base + register*scale + constant");
       return std::nullopt;
     }
-    address.scaled = extra;
+    address.scaled = address.plain[index_at];
   }
   if (address.space == Space::kHbm && !address.base) {
     isa::Diagnostic& error = diags_.error(range, "the hbm address has no base");

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <charconv>
 #include <cmath>
 #include <cstdlib>
 
@@ -75,6 +76,13 @@ std::string without_underscores(std::string_view text) {
   return plain;
 }
 
+/// Decimal numbers without underscores that the type can hold, as most are. Rounded as strtod does.
+template <class Float> bool parse_decimal(std::string_view text, Float& value) {
+  const char* const end = text.data() + text.size();
+  const std::from_chars_result read = std::from_chars(text.data(), end, value);
+  return read.ec == std::errc() && read.ptr == end;
+}
+
 class Evaluator {
 public:
   Evaluator(TokenCursor& cursor, const ConstContext& context)
@@ -137,6 +145,9 @@ public:
     }
     return left;
   }
+
+  /// A constant that ends with its token.
+  std::optional<ConstValue> single() { return unary(); }
 
 private:
   bool enter(const Token& token) {
@@ -456,6 +467,10 @@ std::string quote(const Token& token) {
 std::optional<ConstValue>
 evaluate(TokenCursor& cursor, const ConstContext& context, ExprLevel level) {
   Evaluator evaluator(cursor, context);
+  const Token& after = cursor.peek_next();
+  if (after.kind == TokenKind::kEnd || after.is(Punct::kComma) || after.is(Punct::kCloseBracket)) {
+    return evaluator.single(); // as most constants are
+  }
   return level == ExprLevel::kFull ? evaluator.conditional() : evaluator.binary(kTermLevel);
 }
 
@@ -474,11 +489,15 @@ bool starts_expression(const Token& token) {
 }
 
 double parse_double(std::string_view text) {
-  return std::strtod(without_underscores(text).c_str(), nullptr);
+  double value = 0;
+  return parse_decimal(text, value) ? value
+                                    : std::strtod(without_underscores(text).c_str(), nullptr);
 }
 
 float parse_float(std::string_view text) {
-  return std::strtof(without_underscores(text).c_str(), nullptr);
+  float value = 0;
+  return parse_decimal(text, value) ? value
+                                    : std::strtof(without_underscores(text).c_str(), nullptr);
 }
 
 } // namespace pto::as

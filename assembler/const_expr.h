@@ -84,7 +84,10 @@ public:
   }
   /// From `first` to the token before the cursor.
   [[nodiscard]] isa::SourceRange range_from(const Token& first) const {
-    return at_ == &first ? range(first) : range(first).to(range(at_[-1]));
+    const Token& last = at_ == &first ? first : at_[-1];
+    return {file_,
+            first.offset,
+            last.end() < first.offset ? first.end() - first.offset : last.end() - first.offset};
   }
   [[nodiscard]] const isa::SourceFile& file() const { return *file_; }
 

@@ -18,6 +18,8 @@ constexpr uint8_t kWordStart = 1;
 constexpr uint8_t kWordRest = 2;
 constexpr uint8_t kDigit = 4;
 constexpr uint8_t kPunctuation = 8;
+constexpr uint8_t kBlank = 16;
+constexpr uint8_t kNotToken = 32; // ends a line or the text, or may begin a comment
 
 constexpr std::array<uint8_t, 256> make_classes() {
   std::array<uint8_t, 256> classes{};
@@ -30,8 +32,14 @@ constexpr std::array<uint8_t, 256> make_classes() {
   for (unsigned c = '0'; c <= '9'; ++c) {
     classes[c] = kDigit | kWordRest;
   }
+  for (const char c : {' ', '\t', '\r'}) {
+    classes[static_cast<unsigned char>(c)] = kBlank;
+  }
   for (const char c : std::string_view(",:[](){}+-*/%&|^~!<>=?@\\")) {
     classes[static_cast<unsigned char>(c)] = kPunctuation;
+  }
+  for (const char c : {'\n', '\0', '/'}) {
+    classes[static_cast<unsigned char>(c)] |= kNotToken;
   }
   return classes;
 }
@@ -75,6 +83,9 @@ Punct pair_of(char a, char b) {
       {'&', '&', Punct::kLogicalAnd},
       {'|', '|', Punct::kLogicalOr},
   };
+  if (b != '=' && b != a) {
+    return Punct::kNone;
+  }
   for (const Pair& pair : kPairs) {
     if (pair.first == a && pair.second == b) {
       return pair.punct;
@@ -127,6 +138,8 @@ LexFaultText describe_fault(const Token& token) {
   return {fmt::format("unexpected character '{}'", token.text), ""};
 }
 
+// The text of a file is that of a std::string: behind its end is a NUL, which no loop over a class
+// of characters passes.
 Lexer::Lexer(const isa::SourceFile& file) : file_(&file), text_(file.text()) {
   if (text_.substr(0, 3) == "\xEF\xBB\xBF") {
     at_ = next_start_ = 3; // byte order mark
@@ -135,16 +148,24 @@ Lexer::Lexer(const isa::SourceFile& file) : file_(&file), text_(file.text()) {
 
 // Skips blanks and comments. False where the line ends (its newline is consumed) or the text does.
 bool Lexer::skip_space(std::vector<Token>& tokens) {
+  const char* const text = text_.data(); // ends with a NUL, see the constructor
   while (at_ < text_.size()) {
-    const char c = text_[at_];
-    if (c == ' ' || c == '\t' || c == '\r') {
-      ++at_;
-    } else if (c == '\n') {
+    uint32_t at = at_;
+    while (has_class(text[at], kBlank)) {
+      ++at;
+    }
+    at_ = at;
+    const char c = text[at];
+    if (c == '\n') {
       ++at_;
       ++next_line_;
       next_start_ = at_;
       return false;
-    } else if (c == '/' && peek(1) == '/') {
+    }
+    if (c != '/') {
+      return at < text_.size();
+    }
+    if (peek(1) == '/') {
       const void* newline = std::memchr(text_.data() + at_, '\n', text_.size() - at_);
       at_ = newline == nullptr
                 ? static_cast<uint32_t>(text_.size())
@@ -175,6 +196,7 @@ bool Lexer::skip_space(std::vector<Token>& tokens) {
 }
 
 bool Lexer::next_line(std::vector<Token>& tokens) {
+  const char* const text = text_.data();
   tokens.clear();
   while (tokens.empty()) {
     if (at_ >= text_.size()) {
@@ -182,10 +204,17 @@ bool Lexer::next_line(std::vector<Token>& tokens) {
     }
     line_ = next_line_;
     line_start_ = next_start_;
-    while (skip_space(tokens)) {
+    while (true) {
+      while (has_class(text[at_], kBlank)) {
+        ++at_;
+      }
+      // Where a token cannot begin, or a comment may: the rest of what stands between tokens.
+      if (has_class(text[at_], kNotToken) && !skip_space(tokens)) {
+        break;
+      }
       Token& token = tokens.emplace_back();
       token.offset = at_;
-      const char c = text_[at_];
+      const char c = text[at_];
       if (has_class(c, kWordStart) && !(c == '.' && is_digit(peek(1)))) {
         word(token);
       } else if (is_digit(c) || c == '.') {
@@ -203,8 +232,9 @@ bool Lexer::next_line(std::vector<Token>& tokens) {
 }
 
 void Lexer::word(Token& token) {
+  const char* const text = text_.data();
   uint32_t end = at_ + 1;
-  while (end < text_.size() && has_class(text_[end], kWordRest)) {
+  while (has_class(text[end], kWordRest)) {
     ++end;
   }
   token.kind = TokenKind::kWord;
@@ -222,8 +252,8 @@ uint32_t Lexer::digits(uint32_t at, unsigned base, uint64_t& value, bool& overfl
     if (digit >= base) {
       break;
     }
-    overflows = overflows || value > (UINT64_MAX - digit) / base;
-    value = value * base + digit;
+    overflows |= __builtin_mul_overflow(value, uint64_t{base}, &value);
+    overflows |= __builtin_add_overflow(value, uint64_t{digit}, &value);
   }
   return at;
 }

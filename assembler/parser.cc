@@ -67,6 +67,15 @@ std::string signature(const isa::InsnDesc& desc) {
   return out;
 }
 
+// By memchr, which looks at many bytes at a time.
+size_t count_lines(std::string_view text) {
+  size_t lines = 1;
+  for (size_t at = text.find('\n'); at != std::string_view::npos; at = text.find('\n', at + 1)) {
+    ++lines;
+  }
+  return lines;
+}
+
 // True if a register of that file may stand at the operand's place in some type.
 bool takes_register(const isa::OperandSpec& spec, OperandKind kind) {
   switch (kind) {
@@ -100,9 +109,7 @@ void Parser::parse() {
   Line line;
   // Most lines are insns; moving the ones there are whenever the vectors grow costs more than
   // address space that is never touched.
-  const auto lines =
-      static_cast<size_t>(std::count(main_.text().begin(), main_.text().end(), '\n') + 1);
-  const size_t expected = std::min(lines, kMostInsns);
+  const size_t expected = std::min(count_lines(main_.text()), kMostInsns);
   reserve_large(program_.object.code, expected);
   program_.object.locs.reserve(expected);
   program_.insn_ranges.reserve(expected);
@@ -373,13 +380,16 @@ bool Parser::check_insn(const Insn& insn, SourceRange range) {
 
 // An address known now must be aligned to the access, or every run would fault.
 bool Parser::check_const_address(const Insn& insn) {
-  const unsigned size = isa::size_bytes(insn.type) * isa::vector_count(insn);
-  if (size <= 1 || insn.desc->scope != isa::Scope::kLane) {
+  if (insn.desc->scope != isa::Scope::kLane) {
     return true;
   }
   for (unsigned i = 0; i < insn.operand_count; ++i) {
     if (insn.operands[i].kind != OperandKind::kMem) {
       continue;
+    }
+    const unsigned size = isa::size_bytes(insn.type) * isa::vector_count(insn);
+    if (size <= 1) {
+      return true;
     }
     const isa::MemRef ref = insn.operands[i].mem();
     const bool is_known = ref.index_reg == isa::kNoIndexReg &&

@@ -8,6 +8,14 @@ namespace pto::isa {
 
 namespace {
 
+/// As spec_of().
+inline const OperandSpec& find_spec(const OperandList& form, unsigned i) {
+  PTO_CHECK(!form.empty());
+  const unsigned last = form.size() - 1;
+  PTO_CHECK(i <= last || form[last].variadic);
+  return form[i < last ? i : last];
+}
+
 Type widened(Type type) {
   return is_signed(type) ? Type::kS64 : Type::kU64;
 }
@@ -19,6 +27,28 @@ bool insn_is_wide(const Insn& insn) {
     }
   }
   return false;
+}
+
+Type type_by_rule(const Insn& insn, unsigned i, TypeRule rule) {
+  switch (rule) {
+  case TypeRule::kFirst:
+    return insn.type;
+  case TypeRule::kSecond:
+    return insn.type2;
+  case TypeRule::kU32:
+    return Type::kU32;
+  case TypeRule::kS32:
+    return Type::kS32;
+  case TypeRule::kPred:
+    return Type::kPred;
+  case TypeRule::kWidened:
+    return insn_is_wide(insn) ? widened(insn.type) : insn.type;
+  case TypeRule::kAny:
+    return insn.operands[i].kind == OperandKind::kReg64 ? Type::kB64 : Type::kB32;
+  case TypeRule::kNone:
+    break;
+  }
+  return Type::kNone;
 }
 
 std::string_view check_register(const Operand& operand, Type type, unsigned count) {
@@ -75,8 +105,8 @@ std::string_view check_mem(const MemRef& ref, Accepts accepts) {
 // on the object and are checked by its reader.
 std::string_view check_operand(const Insn& insn, unsigned i) {
   const Operand& operand = insn.operands[i];
-  const OperandSpec& spec = spec_of(insn, i);
-  const Type type = operand_type(insn, i);
+  const OperandSpec& spec = find_spec(insn.desc->form(insn.form), i);
+  const Type type = type_by_rule(insn, i, spec.type);
   const auto accepts = [&](Accepts kinds) { return (spec.accepts & kinds) != 0; };
   if (type == Type::kPred && operand.kind != OperandKind::kPred &&
       operand.kind != OperandKind::kImm) {
@@ -159,33 +189,11 @@ std::string_view check_suffixes(const Insn& insn) {
 } // namespace
 
 const OperandSpec& spec_of(const Insn& insn, unsigned i) {
-  const OperandList& form = insn.desc->form(insn.form);
-  PTO_CHECK(!form.empty());
-  const unsigned last = form.size() - 1;
-  PTO_CHECK(i <= last || form[last].variadic);
-  return form[i < last ? i : last];
+  return find_spec(insn.desc->form(insn.form), i);
 }
 
 Type operand_type(const Insn& insn, unsigned i) {
-  switch (spec_of(insn, i).type) {
-  case TypeRule::kFirst:
-    return insn.type;
-  case TypeRule::kSecond:
-    return insn.type2;
-  case TypeRule::kU32:
-    return Type::kU32;
-  case TypeRule::kS32:
-    return Type::kS32;
-  case TypeRule::kPred:
-    return Type::kPred;
-  case TypeRule::kWidened:
-    return insn_is_wide(insn) ? widened(insn.type) : insn.type;
-  case TypeRule::kAny:
-    return insn.operands[i].kind == OperandKind::kReg64 ? Type::kB64 : Type::kB32;
-  case TypeRule::kNone:
-    break;
-  }
-  return Type::kNone;
+  return type_by_rule(insn, i, find_spec(insn.desc->form(insn.form), i).type);
 }
 
 bool has_mod(const Insn& insn, const ModGroup& group, std::string_view suffix) {
@@ -242,14 +250,19 @@ std::string_view validate(const Insn& insn) {
       return "too few operands";
     }
   }
-  for (unsigned i = 0; i < kMaxOperands; ++i) {
-    if (i >= insn.operand_count) {
-      if (insn.operands[i] != Operand{}) {
-        return "an operand past the last";
-      }
-    } else if (std::string_view fault = check_operand(insn, i); !fault.empty()) {
+  for (unsigned i = 0; i < insn.operand_count; ++i) {
+    if (std::string_view fault = check_operand(insn, i); !fault.empty()) {
       return fault;
     }
+  }
+  uint64_t stray = 0;
+  for (unsigned i = insn.operand_count; i < kMaxOperands; ++i) {
+    const Operand& operand = insn.operands[i];
+    stray |= static_cast<uint64_t>(operand.kind) | (operand.negated ? 1 : 0) | operand.index |
+             operand.bits;
+  }
+  if (stray != 0) {
+    return "an operand past the last";
   }
   return insn.desc->check != nullptr ? insn.desc->check(insn) : std::string_view();
 }

@@ -17,6 +17,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstring>
 
 namespace pto::isa {
@@ -41,13 +42,32 @@ public:
   void raw(std::span<const uint8_t> value) {
     bytes_.insert(bytes_.end(), value.begin(), value.end());
   }
+  /// So many bytes more, for put() to fill before anything else is appended.
+  uint8_t* room(size_t bytes) {
+    bytes_.resize(bytes_.size() + bytes);
+    return bytes_.data() + bytes_.size() - bytes;
+  }
+  template <size_t Size> static void put(uint8_t* to, uint64_t value) {
+    if constexpr (std::endian::native == std::endian::little) {
+      std::memcpy(to, &value, Size);
+    } else {
+      for (size_t i = 0; i < Size; ++i) {
+        to[i] = static_cast<uint8_t>(value >> (8 * i));
+      }
+    }
+  }
+  void reserve(size_t bytes) { bytes_.reserve(bytes); }
+  size_t size() const { return bytes_.size(); }
+  std::span<const uint8_t> bytes() const { return bytes_; }
+  /// Overwrites the 8 bytes at an offset.
+  void set_u64(size_t offset, uint64_t value) { put<8>(bytes_.data() + offset, value); }
   std::vector<uint8_t> take() { return std::move(bytes_); }
 
 private:
   void number(uint64_t value, unsigned size) {
-    for (unsigned i = 0; i < size; ++i) {
-      bytes_.push_back(static_cast<uint8_t>(value >> (8 * i)));
-    }
+    std::array<uint8_t, 8> raw{};
+    put<8>(raw.data(), value);
+    bytes_.insert(bytes_.end(), raw.data(), raw.data() + size);
   }
   std::vector<uint8_t> bytes_;
 };
@@ -359,14 +379,17 @@ std::optional<std::vector<uint8_t>> write_object(const Object& object, std::stri
   PTO_CHECK(object.locs.size() == object.code.size());
   Pool pool;
   Writer code;
+  code.reserve(4 + 16 * object.code.size());
   code.count(object.code.size());
+  uint8_t* at = code.room(16 * object.code.size());
   for (const Insn& insn : object.code) {
     const auto word = encode(insn, pool, error);
     if (!word) {
       return std::nullopt;
     }
-    code.u64(word->low);
-    code.u64(word->high);
+    Writer::put<8>(at, word->low);
+    Writer::put<8>(at + 8, word->high);
+    at += 16;
   }
   std::array<Writer, kSectionTags.size()> sections;
   sections[0].text(object.machine);
@@ -383,40 +406,46 @@ std::optional<std::vector<uint8_t>> write_object(const Object& object, std::stri
     sections[3].u64(value);
   }
   sections[4] = std::move(code);
+  sections[5].reserve(4 + 12 * object.locs.size());
   sections[5].count(object.locs.size());
+  at = sections[5].room(12 * object.locs.size());
   for (const SourceLoc& loc : object.locs) {
-    sections[5].u32(loc.file);
-    sections[5].u32(loc.line);
-    sections[5].u32(loc.column);
+    Writer::put<4>(at, loc.file);
+    Writer::put<4>(at + 4, loc.line);
+    Writer::put<4>(at + 8, loc.column);
+    at += 12;
   }
   write_texts(sections[6], object.files);
   write_texts(sections[7], object.strings);
   sections[8].count(object.const_data.size());
   sections[8].raw(object.const_data);
 
-  Writer payload;
-  for (size_t i = 0; i < sections.size(); ++i) {
-    const std::vector<uint8_t> bytes = sections[i].take();
-    if (bytes.size() > UINT32_MAX) {
+  size_t body_bytes = 0;
+  for (const Writer& section : sections) {
+    if (section.size() > UINT32_MAX) {
       error = "the program is too large for an object file (4 GiB a section)";
       return std::nullopt;
     }
-    payload.raw({reinterpret_cast<const uint8_t*>(kSectionTags[i]), 4});
-    payload.count(bytes.size());
-    payload.raw(bytes);
+    body_bytes += 8 + section.size();
   }
-  const std::vector<uint8_t> body = payload.take();
-  if (body.size() > UINT32_MAX) {
+  if (body_bytes > UINT32_MAX) {
     error = "the program is too large for an object file (4 GiB in all)";
     return std::nullopt;
   }
   Writer file;
+  file.reserve(kHeaderBytes + body_bytes);
   file.raw(kMagic);
   file.u32(kObjectVersion);
   file.u32(kIsaVersion);
-  file.count(body.size());
-  file.u64(hash_of(body));
-  file.raw(body);
+  file.count(body_bytes);
+  const size_t sum_at = file.size();
+  file.u64(0);
+  for (size_t i = 0; i < sections.size(); ++i) {
+    file.raw({reinterpret_cast<const uint8_t*>(kSectionTags[i]), 4});
+    file.count(sections[i].size());
+    file.raw(sections[i].bytes());
+  }
+  file.set_u64(sum_at, hash_of(file.bytes().subspan(kHeaderBytes)));
   return file.take();
 }
 

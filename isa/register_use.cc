@@ -10,32 +10,6 @@
 
 namespace pto::isa {
 
-RegSet& RegSet::operator|=(const RegSet& other) {
-  for (size_t i = 0; i < words_.size(); ++i) {
-    words_[i] |= other.words_[i];
-  }
-  return *this;
-}
-
-RegSet& RegSet::operator&=(const RegSet& other) {
-  for (size_t i = 0; i < words_.size(); ++i) {
-    words_[i] &= other.words_[i];
-  }
-  return *this;
-}
-
-RegSet RegSet::without(const RegSet& other) const {
-  RegSet out = *this;
-  for (size_t i = 0; i < words_.size(); ++i) {
-    out.words_[i] &= ~other.words_[i];
-  }
-  return out;
-}
-
-bool RegSet::empty() const {
-  return *this == RegSet{};
-}
-
 unsigned RegSet::count32() const {
   return static_cast<unsigned>(std::popcount(words_[0]) + std::popcount(words_[1]));
 }

@@ -22,11 +22,27 @@ public:
     return (words_[reg / 64] >> reg % 64 & 1) != 0;
   }
   void add(unsigned reg) { words_[reg / 64] |= uint64_t{1} << reg % 64; }
-  RegSet& operator|=(const RegSet& other);
-  RegSet& operator&=(const RegSet& other);
-  [[nodiscard]] RegSet without(const RegSet& other) const;
+  RegSet& operator|=(const RegSet& other) {
+    for (size_t i = 0; i < words_.size(); ++i) {
+      words_[i] |= other.words_[i];
+    }
+    return *this;
+  }
+  RegSet& operator&=(const RegSet& other) {
+    for (size_t i = 0; i < words_.size(); ++i) {
+      words_[i] &= other.words_[i];
+    }
+    return *this;
+  }
+  [[nodiscard]] RegSet without(const RegSet& other) const {
+    RegSet out = *this;
+    for (size_t i = 0; i < words_.size(); ++i) {
+      out.words_[i] &= ~other.words_[i];
+    }
+    return out;
+  }
   [[nodiscard]] bool operator==(const RegSet&) const = default;
-  [[nodiscard]] bool empty() const;
+  [[nodiscard]] bool empty() const { return *this == RegSet{}; }
   [[nodiscard]] unsigned count32() const;
   [[nodiscard]] unsigned count64() const;
   [[nodiscard]] static RegSet all();

@@ -9,8 +9,8 @@ using namespace pto;
 
 namespace {
 
-std::vector<as::TokenKind> kinds(const char* text) {
-  const isa::SourceFile file("t", text);
+std::vector<as::TokenKind> kinds(std::string text) {
+  const isa::SourceFile file("t", std::move(text));
   as::Lexer lexer(file);
   std::vector<as::Token> tokens;
   std::vector<as::TokenKind> out;
@@ -53,6 +53,9 @@ TEST_CASE("lines become tokens; comments and blank lines vanish") {
               "a") == std::vector{kWord, kEnd});
   CHECK(kinds("\"open\n") == std::vector{kBad, kEnd});
   CHECK(kinds("").empty());
+  CHECK(kinds("a / b /* c */ // d\n/ // e") ==
+        std::vector{kWord, kPunct, kWord, kEnd, kPunct, kEnd});
+  CHECK(kinds(std::string("a\0b\n", 4)) == std::vector{kWord, kBad, kWord, kEnd});
 }
 
 TEST_CASE("precedence and associativity are those of C") {
@@ -77,6 +80,9 @@ TEST_CASE("integers are exact over both 64-bit ranges") {
   CHECK(eval("-9223372036854775808 - 1").find("error: 22") == 0);
   CHECK(eval("0xFFFFFFFFFFFFFFFF * 0xFFFFFFFFFFFFFFFF").find("error: 20") == 0);
   CHECK(eval("1 << 64") == "error: 3 shift by 64");
+  CHECK(eval("18446744073709551615") == "18446744073709551615");
+  CHECK(kinds("18446744073709551616") == std::vector{as::TokenKind::kBad, as::TokenKind::kEnd});
+  CHECK(kinds("0x1_0000_0000_0000_0000") == std::vector{as::TokenKind::kBad, as::TokenKind::kEnd});
   CHECK(eval("5 / 0") == "error: 3 division of 5 by zero");
   CHECK(eval("5 % (1 - 1)") == "error: 3 division of 5 by zero");
 }
@@ -90,6 +96,11 @@ TEST_CASE("the side that does not count is not evaluated") {
 
 TEST_CASE("floats") {
   CHECK(eval("1.0 / 4") == "0.25");
+  CHECK(eval("1_000.2_5") == "1000.25");
+  CHECK(eval("4.9e-324") == "5e-324");
+  CHECK(eval("1e-400") == "0");
+  CHECK(eval("1e400") == "error: 1 constant 1e400 does not fit any float type");
+  CHECK(eval("9007199254740993.0") == "9007199254740992"); // a tie goes to even
   CHECK(eval("1.5 > 1") == "1");
   CHECK(eval("0x1.8p1") == "3");
   CHECK(eval("1.5 << 1") == "error: 5 operator '<<' on a float constant");
