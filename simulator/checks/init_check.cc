@@ -103,6 +103,8 @@ void InitCheck::block_begin(const BlockRun& block) {
   }
   std::fill_n(data.l1.begin(), data.l1_end, uint8_t{0});
   data.l1_end = 0;
+  data.spoiled_by.clear();
+  data.spoils.clear();
   if (is_new || data.has_changed) {
     data.defined.assign(size_t{kSlots} * data.warps, ~0u);
     for (const unsigned slot : suspect_slots_) {
@@ -345,11 +347,13 @@ void InitCheck::report(const EventSite& site, const Undefined& undefined, const 
     finding.message =
         fmt::format("a value from scratchpad that was never written ({}) {}", place, use);
     finding.hint = "fill or load the scratchpad before it is read";
-    finding.there = FindingSite{.pc = origin.pc,
-                                .block = site.block.index(),
-                                .warp = site.warp,
-                                .lane_mask = 0,
-                                .what = "read of undefined scratchpad"};
+    if (origin.pc != site.pc) {
+      finding.there = FindingSite{.pc = origin.pc,
+                                  .block = site.block.index(),
+                                  .warp = site.warp,
+                                  .lane_mask = 0,
+                                  .what = "read of undefined scratchpad"};
+    }
     finding.has_address = true;
     finding.space = isa::Space::kL1;
     finding.address = origin.address;

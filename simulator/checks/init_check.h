@@ -48,13 +48,18 @@ private:
     uint32_t pc = kNever;
     bool is_memory = false;     // read from scratchpad byte `address`
     uint64_t address = kNoSlot; // kNever: the register
+    bool operator==(const Origin&) const = default;
   };
   struct BlockData {
     std::vector<uint32_t> defined; // [register of RegisterFile order][warp]: lanes
     std::vector<Origin> origins;   // likewise, of the last undefined value
     std::vector<uint8_t> l1;       // by byte: 1 = defined
-    uint64_t l1_end = 0;           // of the bytes that were defined at some time
-    bool has_changed = false;      // `defined` is no longer that of a new block
+    // Bytes that hold an undefined value which somebody stored: by byte, the number in `spoils`
+    // plus 1; counts while the byte is undefined. Empty until it happens.
+    std::vector<uint32_t> spoiled_by;
+    std::vector<Origin> spoils;
+    uint64_t l1_end = 0;      // of the bytes that were defined at some time
+    bool has_changed = false; // `defined` is no longer that of a new block
     uint32_t warps = 0;
 
     uint64_t tainted = 0; // (register, warp) pairs with an undefined value, of registers that
@@ -62,6 +67,9 @@ private:
 
     void renew() { tainted = 0; } // block_begin() does the rest
     void define_l1(uint64_t offset, uint64_t bytes);
+    void spoil_l1(uint64_t offset, uint64_t bytes, const Origin& origin);
+    /// Of the undefined byte at `offset`, which the insn at `pc` reads.
+    [[nodiscard]] Origin l1_origin(uint64_t offset, uint32_t pc) const;
   };
   /// One warp's access to scratchpad.
   struct L1Access {

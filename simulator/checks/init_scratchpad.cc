@@ -3,6 +3,7 @@
 // products.
 #include "isa/error.h"
 #include "isa/insn_desc.h"
+#include "isa/insns/modifiers.h"
 #include "simulator/block.h"
 #include "simulator/checks/init_check.h"
 #include "simulator/each_lane.h"
@@ -11,6 +12,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <optional>
 #include <type_traits>
 
 namespace pto::sim {
@@ -59,6 +61,23 @@ bool is_one_range(const SpanRecord& span) {
 void InitCheck::BlockData::define_l1(uint64_t offset, uint64_t bytes) {
   std::memset(l1.data() + offset, 1, bytes);
   l1_end = std::max(l1_end, offset + bytes);
+}
+
+void InitCheck::BlockData::spoil_l1(uint64_t offset, uint64_t bytes, const Origin& origin) {
+  spoiled_by.resize(l1.size());
+  if (spoils.empty() || spoils.back() != origin) {
+    spoils.push_back(origin);
+  }
+  std::fill_n(l1.begin() + static_cast<std::ptrdiff_t>(offset), bytes, uint8_t{0});
+  std::fill_n(spoiled_by.begin() + static_cast<std::ptrdiff_t>(offset),
+              bytes,
+              static_cast<uint32_t>(spoils.size()));
+  l1_end = std::max(l1_end, offset + bytes);
+}
+
+InitCheck::Origin InitCheck::BlockData::l1_origin(uint64_t offset, uint32_t pc) const {
+  const uint32_t spoil = spoiled_by.empty() ? 0 : spoiled_by[offset];
+  return spoil != 0 ? spoils[spoil - 1] : Origin{.pc = pc, .is_memory = true, .address = offset};
 }
 
 // Nothing is tainted and no operand is suspect: the values stored are defined, and so is an
@@ -141,6 +160,7 @@ void InitCheck::load_from_l1(const L1Access& access) {
   BlockData& in_block = blocks_.at(access.block.index());
   const isa::Insn& insn = access.insn;
   const unsigned count = std::max(1u, access.access_bytes / std::max(access.element_bytes, 1u));
+  const bool is_exchange = access.is_atomic && isa::has_mod(insn, isa::kAtomicOps, "exch");
   for (unsigned element = 0; element < count; ++element) {
     uint32_t undefined = 0;
     Origin origin;
@@ -151,10 +171,16 @@ void InitCheck::load_from_l1(const L1Access& access) {
                       access.addresses[lane] + uint64_t{element} * access.element_bytes,
                       access.element_bytes,
                       first)) {
+        const Origin from = in_block.l1_origin(first, access.pc);
         if (undefined == 0) {
-          origin = {.pc = access.pc, .is_memory = true, .address = first};
+          origin = from;
         }
         undefined |= 1u << lane;
+        if (is_exchange) {
+          in_block.define_l1(access.addresses[lane], access.access_bytes);
+        } else if (access.is_atomic) { // what it makes of them is undefined, and it stored that
+          in_block.spoil_l1(access.addresses[lane], access.access_bytes, from);
+        }
       }
     }
     const isa::Operand& to = insn.operands[0];
@@ -169,8 +195,8 @@ void InitCheck::load_from_l1(const L1Access& access) {
              origin);
     }
   }
-  // An atomic stores a value that is as defined as the old one and its operands: bytes that were
-  // undefined stay so, and an undefined operand makes them so.
+  // An atomic other than an exchange stores a value that is as defined as the old one and its
+  // operands: bytes that were undefined stay so, and an undefined operand makes them so.
   if (access.writes && operands_.lanes != 0) {
     store_to_l1(access);
   }
@@ -189,9 +215,13 @@ void InitCheck::store_to_l1(const L1Access& access) {
                                  : element < elements_.size() ? elements_[element].lanes
                                                               : 0;
       const uint64_t byte = access.addresses[lane] + at;
-      if (byte < in_block.l1.size()) {
-        in_block.l1[byte] = (undefined >> lane & 1) == 0 ? 1 : 0;
-        in_block.l1_end = std::max(in_block.l1_end, byte + 1);
+      if (byte >= in_block.l1.size()) {
+        continue;
+      }
+      if ((undefined >> lane & 1) != 0) {
+        in_block.spoil_l1(byte, 1, access.is_atomic ? operands_.origin : elements_[element].origin);
+      } else if (!access.is_atomic) {
+        in_block.define_l1(byte, 1);
       }
     }
   }
@@ -230,21 +260,27 @@ void InitCheck::matrix_product(const BlockRun& block, const IssueRecord& record)
       are_rows_defined(record.l1[0], record.m, uint64_t{record.n} * 4, ldc)) {
     return; // and C stays so
   }
-  std::vector<uint8_t> column_defined(record.n, 1);
+  std::vector<std::optional<Origin>> columns(record.n); // what spoils one, if anything
   for (uint32_t k = 0; k < record.k; ++k) {
     for (uint32_t j = 0; j < record.n; ++j) {
-      column_defined[j] &=
-          l1_defined(in_block, record.l1[2].offset + k * ldb + j * in_bytes, in_bytes, first);
+      const uint64_t b = record.l1[2].offset + k * ldb + j * in_bytes;
+      if (!columns[j] && !l1_defined(in_block, b, in_bytes, first)) {
+        columns[j] = in_block.l1_origin(first, record.pc);
+      }
     }
   }
   for (uint32_t i = 0; i < record.m; ++i) {
-    const bool row =
-        l1_defined(in_block, record.l1[1].offset + i * lda, record.k * in_bytes, first);
+    std::optional<Origin> row;
+    if (!l1_defined(in_block, record.l1[1].offset + i * lda, record.k * in_bytes, first)) {
+      row = in_block.l1_origin(first, record.pc);
+    }
     for (uint32_t j = 0; j < record.n; ++j) {
       const uint64_t c = record.l1[0].offset + i * ldc + j * 4;
-      const bool is_defined = row && column_defined[j] != 0 && l1_defined(in_block, c, 4, first);
-      std::fill_n(in_block.l1.begin() + static_cast<std::ptrdiff_t>(c), 4, is_defined ? 1 : 0);
-      in_block.l1_end = std::max(in_block.l1_end, c + 4);
+      if (row || columns[j]) {
+        in_block.spoil_l1(c, 4, row ? *row : *columns[j]);
+      } else if (!l1_defined(in_block, c, 4, first)) {
+        in_block.spoil_l1(c, 4, in_block.l1_origin(first, record.pc));
+      }
     }
   }
 }
@@ -260,7 +296,7 @@ void InitCheck::copy_start(const EventSite& site, const CopyRecord& copy) {
     uint64_t first = 0;
     if (!l1_defined(in_block, offset, copy.shape.row_bytes, first)) {
       Undefined undefined;
-      undefined.add(1, {.pc = site.pc, .is_memory = true, .address = first});
+      undefined.add(1, in_block.l1_origin(first, site.pc));
       report(site, undefined, "is copied to hbm");
       return;
     }

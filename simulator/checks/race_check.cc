@@ -143,7 +143,7 @@ void RaceCheck::after_insn(const BlockRun& block, const IssueRecord& record) {
            .address = l1.offset,
            .bytes = l1.size_bytes,
            .reads = l1.reads,
-           .writes = l1.writes});
+           .writes = l1.writes || desc.has(isa::kFrees)}); // others may have the bytes from now on
   }
   if (has_caches_ && desc.has(isa::kCacheControl)) {
     control_cached(block, record);

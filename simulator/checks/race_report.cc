@@ -17,11 +17,12 @@ constexpr uint32_t kNoPc = Findings::kNoPc;
 
 std::string describe(const ProgramInsn& decoded, bool wrote, bool is_copy, uint64_t bytes) {
   if (is_copy) {
-    return wrote ? "copy into" : "copy out of";
+    return wrote ? "write by a copy" : "read by a copy";
   }
-  const std::string_view what = decoded.insn.desc->has(isa::kAtomic) ? "atomic"
-                                : wrote                              ? "write"
-                                                                     : "read";
+  const std::string_view what = decoded.insn.desc->has(isa::kAtomic)  ? "atomic"
+                                : decoded.insn.desc->has(isa::kFrees) ? "release"
+                                : wrote                               ? "write"
+                                                                      : "read";
   return bytes == 0 ? std::string(what) : fmt::format("{} of {} bytes", what, bytes);
 }
 

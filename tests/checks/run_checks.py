@@ -6,7 +6,7 @@ A case is introduced by three comment lines:
     //! run ARGUMENTS          of ptosim, for both
     //! finds KIND[=N] ... ["text"]   what --checks=all must report for the bad kernel: every kind
                                named (N findings of it, if given), no other kind, and the text in
-                               some message, hint or location
+                               some message, hint, location or insn of an earlier access
 
 The good kernel must give no finding. `//! clean NAME` and a run line stand for a kernel NAME that
 must give none either. Used by tests/python/test_checks.py; by hand:
@@ -95,7 +95,10 @@ def faulty(bin_dir, case):
     for finding in found:
         if finding["kind"] not in [kind for kind, _ in case.kinds]:
             wrong.append(f"bad: unexpected {finding['kind']}: {finding['message']}")
-    told = " ".join(f["message"] + f["hint"] + f.get("location", "") for f in found)
+    told = " ".join(
+        " ".join([f["message"], f["hint"], f.get("location", ""), f.get("there", {}).get("insn", "")])
+        for f in found
+    )
     if case.text.lower() not in told.lower():
         wrong.append(f"bad: nothing mentions '{case.text}': {told}")
     if status != 1:
