@@ -12,6 +12,7 @@
 
 #include "isa/insn.h"
 
+#include <array>
 #include <cstdint>
 #include <string_view>
 
@@ -64,12 +65,20 @@ public:
   /// lanes() values of a source: register storage, or a broadcast of an immediate, parameter or
   /// symbol address. 32-bit forms for types up to 32 bits, 64-bit forms for 64-bit types.
   const uint32_t* source32(const Operand& operand) {
-    return operand.kind == OperandKind::kReg32 ? reg32(operand.index) : broadcast32(operand);
+    return operand.kind == OperandKind::kReg32 ? value32(operand.index) : broadcast32(operand);
   }
   const uint64_t* source64(const Operand& operand) {
-    return operand.kind == OperandKind::kReg64 ? reg64(operand.index) : broadcast64(operand);
+    return operand.kind == OperandKind::kReg64 ? value64(operand.index) : broadcast64(operand);
   }
-  /// Storage of a register, lanes() values; write active lanes only.
+  /// lanes() values of a register, wherever they lie: its storage, or memory that it was loaded
+  /// from. Read only, and never a storage that is written in the same insn for another register.
+  const uint32_t* value32(unsigned index) {
+    return ((viewed32_[index / 64] >> (index % 64)) & 1) != 0 ? views32_[index] : reg32(index);
+  }
+  const uint64_t* value64(unsigned index) {
+    return ((viewed64_ >> index) & 1) != 0 ? views64_[index] : reg64(index);
+  }
+  /// Storage of a register, lanes() values; write active lanes only. For reading take value32().
   uint32_t* reg32(unsigned index) { return regs32_ + index * stride32_; }
   uint64_t* reg64(unsigned index) { return regs64_ + index * stride64_; }
   /// Storage of a predicate register: one word a warp of the span.
@@ -152,6 +161,11 @@ protected:
   unsigned stride32_ = 0; // values from one register to the next
   unsigned stride64_ = 0;
   unsigned stride_pred_ = 0;
+  // Registers whose storage is out of date: bit i, and where the lanes of r_i or d_i lie.
+  std::array<uint64_t, 2> viewed32_{};
+  uint64_t viewed64_ = 0;
+  std::array<const uint32_t*, kReg32Count> views32_{};
+  std::array<const uint64_t*, kReg64Count> views64_{};
 };
 
 } // namespace pto::isa

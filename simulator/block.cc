@@ -67,6 +67,7 @@ void BlockRun::start(uint64_t index, uint32_t core) {
   fault_.reset();
   context_->rebind();
   context_->forget_registers();
+  context_->set_forgets_ended(false);
 }
 
 void BlockRun::restore(const BlockState& state) {
@@ -105,7 +106,7 @@ uint32_t BlockRun::next_exec_mask(uint32_t warp) const {
 }
 
 const BlockState& BlockRun::state() const {
-  context_->settle_all_linear();
+  context_->settle_all();
   return state_;
 }
 
@@ -138,7 +139,7 @@ bool BlockRun::pred(unsigned index, uint32_t lane) const {
 }
 
 void BlockRun::set_reg32(unsigned index, uint32_t lane, uint32_t value) {
-  context_->settle_all_linear();
+  context_->settle_all();
   const size_t at = size_t{index} * launch_.image().padded_lanes + lane;
   if (at < state_.reg32.size()) {
     state_.reg32[at] = value;
@@ -146,7 +147,7 @@ void BlockRun::set_reg32(unsigned index, uint32_t lane, uint32_t value) {
 }
 
 void BlockRun::set_reg64(unsigned index, uint32_t lane, uint64_t value) {
-  context_->settle_all_linear();
+  context_->settle_all();
   const size_t at = size_t{index} * launch_.image().padded_lanes + lane;
   if (at < state_.reg64.size()) {
     state_.reg64[at] = value;
@@ -286,6 +287,10 @@ void BlockRun::set_gate(AccessGate* gate) {
 
 void BlockRun::set_ledger(AccessLedger* ledger) {
   context_->set_ledger(ledger);
+}
+
+void BlockRun::forget_when_ended() {
+  context_->set_forgets_ended(true);
 }
 
 bool BlockRun::was_stopped_by_gate() const {

@@ -72,7 +72,7 @@ bool BlockContext::resolve(const isa::Operand& operand, AddressForm& form) {
   const isa::MemRef mem = operand.mem();
   form.base = static_cast<uint64_t>(int64_t{mem.offset});
   if (mem.index_reg != isa::kNoIndexReg) {
-    form.index = reg32(mem.index_reg);
+    form.index = value32(mem.index_reg);
     form.scale_log2 = mem.scale_log2;
   }
   if (mem.base == isa::BaseKind::kParam) {
@@ -97,10 +97,10 @@ bool BlockContext::resolve(const isa::Operand& operand, AddressForm& form) {
       form.base += linear32_[mem.base_index].base;
     } else if (mem.space == Space::kHbm) {
       form.is_uniform_base = false;
-      form.base64 = reg64(mem.base_index);
+      form.base64 = value64(mem.base_index);
     } else {
       form.is_uniform_base = false;
-      form.base32 = reg32(mem.base_index);
+      form.base32 = value32(mem.base_index);
     }
   }
   return true;

@@ -45,6 +45,7 @@ void BlockContext::rebind() {
   run_.launch_.observers().refresh_interests();
   linear_ = {};
   uniform_ = {};
+  drop_views(all_registers_);
 }
 
 void BlockContext::bind_span(uint32_t first, uint32_t count) {
@@ -152,6 +153,7 @@ BlockStop BlockContext::run(uint64_t budget) {
   const uint64_t end = budget > UINT64_MAX - begin ? UINT64_MAX : begin + budget;
   const bool is_observed = observers().wants_insns();
   uses_linear_ = image_.data_caches == nullptr;
+  keeps_views_ = uses_linear_ && !is_observed;
   while (true) {
     if (run_.fault_.has_value() || gate_stopped_) {
       return BlockStop::kFault;
@@ -240,25 +242,31 @@ inline isa::Outcome BlockContext::execute_active() {
   if (insn.may_be_linear && all_active_ && insn.reads.is_within(linear_) && execute_linear()) {
     return isa::Outcome::kNext;
   }
-  if (!has_linear()) {
-    const isa::Outcome outcome = insn.exec(*this, insn.insn);
-    if (loaded_count_ != 0) {
-      keep_loaded();
-    }
-    return outcome;
+  const bool has_linear_ones = has_linear();
+  const bool has_viewed_ones = has_views();
+  if (has_viewed_ones && !insn.keeps_memory) {
+    settle_views(all_registers_);
   }
-  if (!insn.is_block_scoped) { // these ask for one lane's values
+  if (has_linear_ones && !insn.is_block_scoped) { // these ask for one lane's values
     settle(insn.lane_reads);
   }
-  if (!all_active_) {
+  if (!all_active_ && (has_linear_ones || has_viewed_ones)) {
     settle(insn.writes);
+    settle_views(insn.writes);
   }
   const isa::Outcome outcome = insn.exec(*this, insn.insn);
   if (outcome == isa::Outcome::kNext) {
-    forget_linear(insn.writes);
+    if (has_linear_ones) {
+      forget_linear(insn.writes);
+    }
+    if (has_viewed_ones) {
+      drop_views(insn.writes);
+    }
   }
   if (loaded_count_ != 0) {
     keep_loaded();
+  } else if (loaded_view_ != nullptr) {
+    keep_view();
   }
   return outcome;
 }
@@ -278,7 +286,13 @@ void BlockContext::keep_loaded() {
 
 void BlockContext::flush() {
   if (run_.live_warps_ != 0) { // whoever looks at a block that has ended settles it (BlockRun)
-    settle_all_linear();
+    settle_all();
+  } else if (has_views()) { // their memory may change from here on
+    if (forgets_ended_) {
+      drop_views(all_registers_);
+    } else {
+      settle_views(all_registers_);
+    }
   }
   for (uint32_t i = 0; i < count_; ++i) {
     WarpState& warp = state_.warps[first_ + i];

@@ -62,6 +62,7 @@ public:
   std::optional<uint64_t> unwritten64(unsigned index, uint32_t lane) const;
   void set_gate(AccessGate* gate) { gate_ = gate; }
   void set_ledger(AccessLedger* ledger) { ledger_ = ledger; }
+  void set_forgets_ended(bool forgets) { forgets_ended_ = forgets; }
   bool was_stopped_by_gate() const { return gate_stopped_; }
 
   const IssueRecord& step(uint32_t warp);
@@ -167,7 +168,8 @@ private:
     }
   }
   void settle_linear(const ResourceSet& set);
-  void settle_all_linear();
+  /// Afterwards storage holds every register.
+  void settle_all();
   /// One register whose storage somebody wants to read.
   void settle_reg32(unsigned index);
   /// A block's first span takes the zeroes of its registers for linear values.
@@ -177,10 +179,31 @@ private:
   bool execute_linear();
   /// Executes insn_, pure and with uniform sources, in one warp for all.
   void execute_once();
-  /// `lane` counts within the block. Nothing if it lies outside the span.
-  std::optional<uint64_t> lane_of(const isa::LinearValue& value, uint32_t lane) const;
+  /// `lane` counts within the span.
+  static uint64_t lane_of(const isa::LinearValue& value, uint32_t lane);
   bool linear_source(const isa::Operand& operand, isa::LinearValue& value) const;
   bool linear_special(isa::Special special, isa::LinearValue& value) const;
+
+  // ------------------------------------------------ views of memory (block_views.cc)
+  struct Lanes;
+  bool has_views() const { return (viewed32_[0] | viewed32_[1] | viewed64_) != 0; }
+  bool has_view32(unsigned index) const {
+    return ((viewed32_[index / 64] >> (index % 64)) & 1) != 0;
+  }
+  bool has_view64(unsigned index) const { return ((viewed64_ >> index) & 1) != 0; }
+  /// The destination of insn_ is a view of what it loaded.
+  void keep_view();
+  void drop_views(const ResourceSet& set) {
+    viewed32_[0] &= ~set.reg32[0];
+    viewed32_[1] &= ~set.reg32[1];
+    viewed64_ &= ~set.reg64;
+  }
+  /// Copies the lanes of those of the set that are views to their storage.
+  void settle_views(const ResourceSet& set);
+  /// The same of all that lie in these bytes, which are about to be written.
+  void settle_views_in(const uint8_t* begin, uint64_t bytes);
+  /// The same for a store to these lanes.
+  void settle_views_under(const Lanes& lanes, isa::Space space, uint32_t element_bytes);
 
   // ------------------------------------------------ control (block_control.cc)
   /// Drops parts of the warp that are empty or have reached their join.
@@ -365,6 +388,11 @@ private:
   std::array<isa::LinearValue, isa::kReg64Count> linear64_{};
   unsigned loaded_count_ = 0; // destinations of a load of one address in all lanes
   std::array<uint64_t, 4> loaded_{};
+
+  // Views of memory: those of ExecContext, and
+  bool keeps_views_ = false;             // loads may make some
+  bool forgets_ended_ = false;           // nobody asks for registers of a block that has ended
+  const uint8_t* loaded_view_ = nullptr; // what the destination of a load becomes
 
   // Recording.
   bool is_recording_ = false;

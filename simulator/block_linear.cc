@@ -9,6 +9,7 @@
 // span ends, before a fault is told, and before an insn that observers want by the warp; whoever
 // asks a BlockRun for a register in between is told its value.
 #include "simulator/block_context.h"
+#include "simulator/each_bit.h"
 
 #include <algorithm>
 
@@ -32,18 +33,12 @@ write_lanes(Slot* __restrict to, unsigned warps, Slot base, Slot lane_step, Slot
   }
 }
 
-template <class Act> void for_each_bit(uint64_t bits, unsigned offset, Act act) {
-  while (bits != 0) {
-    act(offset + static_cast<unsigned>(__builtin_ctzll(bits)));
-    bits &= bits - 1;
-  }
-}
-
 } // namespace
 
 // ---------------------------------------------------------------- keeping and settling
 
 void BlockContext::set_linear32(unsigned index, const LinearValue& value) {
+  viewed32_[index / 64] &= ~(uint64_t{1} << (index % 64));
   linear32_[index] = value.low_half();
   linear_.add_reg32(index);
   if (linear32_[index].is_uniform()) {
@@ -54,6 +49,7 @@ void BlockContext::set_linear32(unsigned index, const LinearValue& value) {
 }
 
 void BlockContext::set_linear64(unsigned index, const LinearValue& value) {
+  viewed64_ &= ~(uint64_t{1} << index);
   linear64_[index] = value;
   linear_.add_reg64(index);
   if (value.is_uniform()) {
@@ -82,12 +78,15 @@ void BlockContext::settle_linear(const ResourceSet& set) {
   forget_linear(set);
 }
 
-void BlockContext::settle_all_linear() {
+void BlockContext::settle_all() {
   if (registers_are_zero_) {
     zero_registers();
   }
   if (has_linear()) {
     settle_linear(linear_);
+  }
+  if (has_views()) {
+    settle_views(all_registers_);
   }
 }
 
@@ -98,31 +97,40 @@ void BlockContext::settle_reg32(unsigned index) {
   ResourceSet one;
   one.add_reg32(index);
   settle(one);
+  settle_views(one);
 }
 
-std::optional<uint64_t> BlockContext::lane_of(const LinearValue& value, uint32_t lane) const {
-  const uint32_t in_span = lane - first_ * isa::kWarpLanes;
-  if (in_span >= count_ * isa::kWarpLanes) {
-    return std::nullopt;
-  }
-  return value.base + in_span % isa::kWarpLanes * value.lane_step +
-         in_span / isa::kWarpLanes * value.warp_step;
+uint64_t BlockContext::lane_of(const LinearValue& value, uint32_t lane) {
+  return value.base + lane % isa::kWarpLanes * value.lane_step +
+         lane / isa::kWarpLanes * value.warp_step;
 }
 
 std::optional<uint64_t> BlockContext::unwritten32(unsigned index, uint32_t lane) const {
   if (registers_are_zero_) {
     return 0;
   }
-  return index < isa::kReg32Count && linear_.has_reg32(index) ? lane_of(linear32_[index], lane)
-                                                              : std::nullopt;
+  const uint32_t in_span = lane - first_ * isa::kWarpLanes;
+  if (index >= isa::kReg32Count || in_span >= count_ * isa::kWarpLanes) {
+    return std::nullopt;
+  }
+  if (linear_.has_reg32(index)) {
+    return lane_of(linear32_[index], in_span);
+  }
+  return has_view32(index) ? std::optional<uint64_t>(views32_[index][in_span]) : std::nullopt;
 }
 
 std::optional<uint64_t> BlockContext::unwritten64(unsigned index, uint32_t lane) const {
   if (registers_are_zero_) {
     return 0;
   }
-  return index < isa::kReg64Count && linear_.has_reg64(index) ? lane_of(linear64_[index], lane)
-                                                              : std::nullopt;
+  const uint32_t in_span = lane - first_ * isa::kWarpLanes;
+  if (index >= isa::kReg64Count || in_span >= count_ * isa::kWarpLanes) {
+    return std::nullopt;
+  }
+  if (linear_.has_reg64(index)) {
+    return lane_of(linear64_[index], in_span);
+  }
+  return has_view64(index) ? std::optional<uint64_t>(views64_[index][in_span]) : std::nullopt;
 }
 
 void BlockContext::start_registers() {

@@ -108,7 +108,11 @@ BlockContext::load(const isa::Operand& mem, const isa::MemAccess& access, const 
           if (is_in_hbm) {
             prefetch_next(lanes.host, lanes_ * sizeof(Element));
           }
-          load_block<Element>(to, lanes.host, lanes_);
+          if (keeps_views_ && sizeof(Element) == sizeof(Value)) {
+            loaded_view_ = lanes.host;
+          } else {
+            load_block<Element>(to, lanes.host, lanes_);
+          }
           continue;
         }
         for (unsigned w = 0; w < count_; ++w) {
@@ -161,15 +165,18 @@ Outcome BlockContext::store(const isa::Operand& mem,
   }
   span_.hint = access.hint;
   group_.hint = access.hint;
+  if (has_views()) {
+    settle_views_under(lanes, mem.mem().space, element_bytes);
+  }
   with_element(access.type, [&](auto element, auto value) {
     using Element = decltype(element);
     using Value = decltype(value);
     for (unsigned j = 0; j < access.count; ++j) {
       const Value* from;
       if constexpr (sizeof(Value) == 8) {
-        from = src.kind == isa::OperandKind::kReg64 ? reg64(src.index + j) : source64(src);
+        from = src.kind == isa::OperandKind::kReg64 ? value64(src.index + j) : source64(src);
       } else {
-        from = src.kind == isa::OperandKind::kReg32 ? reg32(src.index + j) : source32(src);
+        from = src.kind == isa::OperandKind::kReg32 ? value32(src.index + j) : source32(src);
       }
       if (lanes.is_contiguous) {
         if (all_active_) {

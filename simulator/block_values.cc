@@ -191,7 +191,7 @@ Fault BlockContext::make_fault(FaultKind kind, std::string message) const {
 Outcome BlockContext::raise(Fault fault) {
   if (!run_.fault_.has_value()) { // the first one counts
     if (!is_recording_) {
-      settle_all_linear(); // observers may look at registers
+      settle_all(); // observers may look at registers
     }
     run_.fault_ = std::move(fault);
     observers().notify(kWantsFault,

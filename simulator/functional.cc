@@ -34,6 +34,9 @@ RunResult run_remaining(Launch& launch, const RunOptions& options, uint64_t max_
     std::unique_ptr<BlockRun> block;
     if (resident.size() < limit && has_next()) {
       block = launch.next_block(static_cast<uint32_t>(launch.blocks_started() % cores));
+      if (launch.observers().empty()) {
+        block->forget_when_ended();
+      }
     } else {
       block = std::move(resident.front());
       resident.pop_front();

@@ -82,6 +82,7 @@ std::unique_ptr<Gang> Gang::make(const Launch& launch) {
 Gang::Stop Gang::run(uint64_t first) {
   ledger_.begin();
   block_.start(first / size_, 0);
+  block_.forget_when_ended();
   // A block that reaches the limit by itself would take turns with others, and could tell.
   BlockStop stop = block_.run(kQuantumInsns);
   if (ledger_.is_at_end() && stop == BlockStop::kBudget) {

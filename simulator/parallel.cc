@@ -204,6 +204,7 @@ private:
         }
       }
       block.start(index, static_cast<uint32_t>(index % cores));
+      block.forget_when_ended();
       if (!finish(block)) {
         return false;
       }

@@ -104,6 +104,15 @@ bool is_pure(const isa::Insn& insn) {
   return true;
 }
 
+bool keeps_memory(const isa::Insn& insn) {
+  constexpr isa::Flags kHarmless = isa::kReadsMem | isa::kBranch | isa::kEndsLane | isa::kTraps |
+                                   isa::kWarpBarrier | isa::kCrossLane | isa::kShuffles |
+                                   isa::kTypesFirst | isa::kSelects | isa::kDivides;
+  const isa::InsnDesc& row = *insn.desc;
+  const bool is_store = row.flags == isa::kWritesMem && row.scope == isa::Scope::kLane;
+  return is_store || (row.scope != isa::Scope::kBlock && (row.flags & ~kHarmless) == 0);
+}
+
 } // namespace
 
 bool names_clock(const isa::Insn& insn) {
@@ -175,6 +184,7 @@ void Program::decode(uint32_t pc) {
     decoded.reads.preds |= 1u << insn.guard.pred;
   }
   decoded.is_pure = is_pure(insn);
+  decoded.keeps_memory = keeps_memory(insn);
   decoded.may_be_linear = decoded.is_pure || insn.desc->linear != nullptr;
   for (unsigned i = 0; i < insn.operand_count; ++i) {
     add_operand(decoded, i);

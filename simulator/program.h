@@ -60,6 +60,8 @@ struct ProgramInsn {
   bool is_guarded = false;
   bool is_block_scoped = false;
   bool writes_hbm = false; // STORE, ATOM or copy to hbm
+  /// Writes no memory but by ExecContext::store, and moves none.
+  bool keeps_memory = false;
   /// The destination, operand 0, depends on source registers alone, lane by lane.
   bool is_pure = false;
   /// May have a result that is linear in the lane (isa/linear.h).
