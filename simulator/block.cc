@@ -48,7 +48,9 @@ void BlockRun::start(uint64_t index, uint32_t core) {
     warp.arrived_mask = 0;
     warp.call_depth = 0;
     warp.issued = 0;
-    warp.stack.clear();
+    if (!warp.stack.empty()) {
+      warp.stack.clear();
+    }
   }
   state_.scratchpad.reset(image.static_l1_bytes, image.max_l1_bytes);
   state_.tiles.fill({});

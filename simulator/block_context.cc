@@ -19,6 +19,29 @@ namespace {
 
 constexpr uint64_t kSlice = 4096; // warp insns of one turn while warps are apart
 
+struct GuardedWords {
+  uint32_t all = ~0u; // lanes where every warp's bit is set
+  uint32_t any = 0;
+};
+
+/// The active lanes of each warp in which a guard holds.
+PTO_HOST_LOOP void guard_words(uint32_t* __restrict to,
+                               const uint32_t* __restrict masks,
+                               const uint32_t* __restrict pred,
+                               uint32_t flip,
+                               unsigned warps,
+                               GuardedWords& __restrict found) {
+  uint32_t all = ~0u;
+  uint32_t any = 0;
+  for (unsigned i = 0; i < warps; ++i) {
+    const uint32_t word = masks[i] & (pred[i] ^ flip);
+    to[i] = word;
+    all &= word;
+    any |= word;
+  }
+  found = {all, any};
+}
+
 } // namespace
 
 BlockContext::BlockContext(BlockRun& run)
@@ -85,6 +108,14 @@ void BlockContext::measure_span() {
     }
   }
   is_full_ = all == ~0u;
+}
+
+void BlockContext::measure_start() {
+  span_warps_ = count_;
+  span_lanes_ = image_.lanes;
+  span_join_ = isa::kNoReconvergence;
+  joins_differ_ = false;
+  is_full_ = image_.lanes == image_.padded_lanes;
 }
 
 void BlockContext::measure_warp(const WarpState& warp) {
@@ -167,7 +198,7 @@ BlockStop BlockContext::run(uint64_t budget) {
     if (registers_are_zero_) { // nothing ran yet: all warps stand at the entry
       bind_span(0, run_.warp_count());
       pc_ = image_.program->entry_pc();
-      measure_span();
+      measure_start();
       start_registers();
     } else if (!choose_span()) {
       return BlockStop::kBlocked;
@@ -197,19 +228,13 @@ bool BlockContext::set_active() {
     const isa::Guard guard = insn_->insn.guard;
     const uint32_t* pred = state_.preds.data() + size_t{guard.pred} * image_.warps + first_;
     const uint32_t flip = guard.negated ? ~0u : 0u;
-    uint32_t all = ~0u;
-    uint32_t any = 0;
-    for (uint32_t i = 0; i < count_; ++i) {
-      const uint32_t word = masks_[i] & (pred[i] ^ flip);
-      guarded_[i] = word;
-      all &= word;
-      any |= word;
-    }
-    if (any == 0) {
+    GuardedWords words;
+    isa::host_loop<guard_words>.on_host()(guarded_.data(), masks_, pred, flip, count_, words);
+    if (words.any == 0) {
       return false;
     }
     active_ = guarded_.data();
-    all_active_ = all == ~0u;
+    all_active_ = words.all == ~0u;
     if (all_active_) {
       state_.counts.lane_insns += lanes_;
     } else {

@@ -118,6 +118,8 @@ private:
   bool choose_span();
   void bind_span(uint32_t first, uint32_t count);
   void measure_span();
+  /// The same for all warps of a block that just starts.
+  void measure_start();
   void measure_warp(const WarpState& warp);
   void run_span(uint64_t end);
   void run_span_observed(uint64_t end);

@@ -217,22 +217,25 @@ bool BlockContext::end_together() {
   if (observers().wants(kWantsExit)) {
     return false;
   }
+  if (active_ != masks_ && !std::equal(active_, active_ + count_, masks_)) {
+    return false;
+  }
+  WarpState* const warps = state_.warps.data() + first_;
+  uint32_t* const exited = state_.exited.data() + first_;
   for (uint32_t i = 0; i < count_; ++i) {
-    if (active_[i] != masks_[i] || !state_.warps[first_ + i].stack.empty()) {
+    if (!warps[i].stack.empty()) {
       return false;
     }
   }
-  uint32_t ended = 0;
   for (uint32_t i = 0; i < count_; ++i) {
     if (masks_[i] == 0) {
       continue;
     }
-    state_.exited[first_ + i] |= masks_[i];
-    masks_[i] = 0;
-    mark_done(state_.warps[first_ + i]);
-    ++ended;
+    exited[i] |= masks_[i];
+    mark_done(warps[i]);
   }
-  run_.live_warps_ -= ended;
+  std::fill_n(masks_, count_, 0u);
+  run_.live_warps_ -= span_warps_;
   if (run_.live_warps_ != 0) {
     release_barrier_if_full();
   }

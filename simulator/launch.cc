@@ -252,10 +252,18 @@ void Launch::build_lanes() {
   for (std::vector<uint32_t>& axis : image_.tid) {
     axis.resize(image_.padded_lanes);
   }
+  Dim3 place{.x = 0, .y = 0, .z = 0};
   for (uint32_t lane = 0; lane < image_.padded_lanes; ++lane) {
-    image_.tid[0][lane] = lane % image_.block.x;
-    image_.tid[1][lane] = lane / image_.block.x % image_.block.y;
-    image_.tid[2][lane] = lane / image_.block.x / image_.block.y;
+    image_.tid[0][lane] = place.x;
+    image_.tid[1][lane] = place.y;
+    image_.tid[2][lane] = place.z;
+    if (++place.x == image_.block.x) {
+      place.x = 0;
+      if (++place.y == image_.block.y) {
+        place.y = 0;
+        ++place.z;
+      }
+    }
   }
   block_count_ = config_.grid.total();
 }

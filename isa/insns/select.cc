@@ -7,6 +7,7 @@
 #include "isa/linear.h"
 #include "isa/row_check.h"
 
+#include <algorithm>
 #include <cstring>
 #include <functional>
 
@@ -158,11 +159,12 @@ bool linear_cmp(ExecContext& ctx, const Insn& insn, const LinearSources& x, Line
     return false;
   }
   const uint32_t word = *holds ? ~0u : 0u;
+  if (insn.mods[1] == 0) {
+    std::fill_n(ctx.pred(insn.operands[0].index), x.warps, word);
+    return true;
+  }
   const bool is_and = has_mod(insn, kCombine, "and");
   map_preds(ctx, insn.operands[0], [&](unsigned w) {
-    if (insn.mods[1] == 0) {
-      return word;
-    }
     const uint32_t other = ctx.source_pred(insn.operands[3], w);
     return is_and ? word & other : word | other;
   });
