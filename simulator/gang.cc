@@ -45,13 +45,30 @@ bool is_simple(const Program& program) {
   return true;
 }
 
-/// As many blocks as have room for their registers in a first-level cache, with the data at hand.
+bool has_loop(const isa::Object& object, const isa::Function& kernel) {
+  for (uint32_t pc = kernel.first_pc; pc < kernel.first_pc + kernel.insn_count; ++pc) {
+    const isa::Insn& insn = object.code[pc];
+    if (insn.desc->has(isa::kBranch) && isa::target_pc(insn) <= pc) {
+      return true;
+    }
+  }
+  return false;
+}
+
+/// A kernel that goes through its registers again and again wants them, with the data at hand, in a
+/// first-level cache. Straight code streams: there the cost of each insn is shared among more
+/// lanes, as far as the gang stays within its turn.
 uint64_t gang_size(const LaunchImage& image, uint64_t blocks) {
-  constexpr uint64_t kMostLanes = 2048;
-  constexpr uint64_t kMostBytes = 24 * 1024;
+  const isa::Function& kernel = image.program->kernel();
+  const bool is_straight = !has_loop(image.program->object(), kernel);
+  uint64_t lanes = is_straight ? 4096 : 2048;
+  if (is_straight) {
+    lanes = std::min(lanes, kQuantumInsns * isa::kWarpLanes / (kernel.insn_count + 1));
+  }
+  const uint64_t bytes = (is_straight ? 96 : 24) * 1024;
   const uint64_t lane_bytes = std::max<uint64_t>(
       1, image.program->reg32_limit() * uint64_t{4} + image.program->reg64_limit() * uint64_t{8});
-  const uint64_t lanes = std::min(kMostLanes, kMostBytes / lane_bytes);
+  lanes = std::min(lanes, bytes / lane_bytes);
   return std::bit_floor(std::min(lanes / image.lanes, blocks));
 }
 
@@ -62,7 +79,7 @@ Gang::Gang(std::unique_ptr<Launch> wide, uint64_t size)
   block_.set_ledger(&ledger_);
 }
 
-std::unique_ptr<Gang> Gang::make(const Launch& launch) {
+std::unique_ptr<Gang> Gang::make(const Launch& launch, uint64_t most_blocks) {
   const LaunchImage& image = launch.image();
   const bool is_flat = image.block.y == 1 && image.block.z == 1 && image.grid.y == 1 &&
                        image.grid.z == 1 && image.lanes == image.padded_lanes;
@@ -71,7 +88,7 @@ std::unique_ptr<Gang> Gang::make(const Launch& launch) {
       !is_simple(*image.program)) {
     return nullptr;
   }
-  const uint64_t size = gang_size(image, launch.block_count());
+  const uint64_t size = gang_size(image, std::min(most_blocks, launch.block_count()));
   if (size < 2) {
     return nullptr;
   }

@@ -27,8 +27,8 @@ class AccessGate;
 class Gang {
 public:
   /// Null where the kernel or the launch rules gangs out. `launch` must outlive the gang, with no
-  /// observer attached.
-  static std::unique_ptr<Gang> make(const Launch& launch);
+  /// observer attached. Of `most_blocks` at most.
+  static std::unique_ptr<Gang> make(const Launch& launch, uint64_t most_blocks = UINT64_MAX);
 
   /// Blocks of a gang.
   uint64_t size() const { return size_; }

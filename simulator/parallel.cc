@@ -118,7 +118,7 @@ public:
     for (unsigned i = 0; i < kSlots; ++i) {
       slots_.emplace_back(shared.launch.machine().hbm, shared.has_reductions);
     }
-    gang_ = Gang::make(shared.launch);
+    gang_ = Gang::make(shared.launch, shared.run_blocks);
     if (gang_ != nullptr) {
       gang_->set_gate(this);
     }

@@ -161,6 +161,29 @@ TEST_CASE("a gang runs, or is undone") {
   CHECK(first_gang(kLoops) == Gang::Stop::kUndone); // too many insns for one turn
 }
 
+uint64_t size_of_gang(const std::string& body, uint64_t most_blocks = UINT64_MAX) {
+  SimFixture sim(kernel_of(body));
+  bind(sim, {256});
+  const std::unique_ptr<Launch> launch = sim.launch({256}, kBlock);
+  const std::unique_ptr<Gang> gang = Gang::make(*launch, most_blocks);
+  return gang != nullptr ? gang->size() : 1;
+}
+
+TEST_CASE("straight code makes large gangs, which stay within one turn") {
+  CHECK(size_of_gang(kSimple) == 64); // 4,096 lanes
+  CHECK(size_of_gang(kSimple, 20) == 16);
+  CHECK(size_of_gang(kSimple, 1) == 1);
+  CHECK(size_of_gang(kLoops) == 32); // 24 KiB, 12 bytes a lane
+  std::string longer = "    mov.u32 r0, %gid.x\n    mov.u32 r1, 0\n";
+  for (int i = 0; i < 700; ++i) {
+    longer += "    mad.u32 r1, r1, 3, r0\n";
+  }
+  longer += "    store.u32 hbm[o + r0*4], r1\n    exit\n";
+  CHECK(size_of_gang(longer) == 32);
+  CHECK(first_gang(longer) == Gang::Stop::kDone);
+  check_same(longer, {64});
+}
+
 TEST_CASE("results, counts and faults are those of blocks one by one") {
   for (const char* body : {kSimple,
                            kReadsNextBlock,
