@@ -68,9 +68,8 @@ struct Shared {
 
   uint64_t chunk_count() const { return (launch.block_count() + run_blocks - 1) / run_blocks; }
   void finish(uint64_t chunk, ChunkSlot& slot, const InsnCounts& chunk_counts, bool has_long_block);
-  /// Commits the chunks that would have been next, after the workers' end: whoever stops a run at
-  /// some moment wants what is done by then.
-  void keep_finished();
+  /// Commits the finished chunks that are next. False: one more would pass the insn limit.
+  [[nodiscard]] bool commit_next();
   void undo_rest();
   Progress progress();
 };
@@ -88,18 +87,25 @@ void Shared::finish(uint64_t chunk,
   if (has_long_block) {
     is_strict.store(true);
   }
-  for (auto next = finished.begin();
-       !is_strict.load() && next != finished.end() && next->first == committed;
+  if (!is_strict.load() && !commit_next()) {
+    stop.store(true);
+  }
+}
+
+bool Shared::commit_next() {
+  for (auto next = finished.begin(); next != finished.end() && next->first == committed;
        next = finished.erase(next)) {
     if (counts.warp_insns + next->second.counts.warp_insns > options.max_insns) {
-      stop.store(true);
-      return;
+      return false;
     }
     counts.add(next->second.counts);
     ++committed;
     next->second.slot->reductions().apply();
-    next->second.slot->is_live.store(false);
+    if (!is_strict.load()) { // else it goes on with further chunks, which may have to be undone
+      next->second.slot->is_live.store(false);
+    }
   }
+  return true;
 }
 
 Progress Shared::progress() {
@@ -290,16 +296,6 @@ private:
   Word* last_reduced_ = nullptr;
 };
 
-void Shared::keep_finished() {
-  for (auto next = finished.begin();
-       next != finished.end() && next->first == committed &&
-       counts.warp_insns + next->second.counts.warp_insns <= options.max_insns;
-       next = finished.erase(next)) {
-    counts.add(next->second.counts);
-    ++committed;
-  }
-}
-
 void Shared::undo_rest() {
   struct Undo {
     ChunkSlot* slot = nullptr;
@@ -414,8 +410,10 @@ std::vector<bool> written_allocations(const Launch& launch) {
 } // namespace
 
 bool run_parallel(Launch& launch, const RunOptions& options) {
-  const unsigned host = std::max(1u, std::thread::hardware_concurrency());
-  const uint64_t wanted = options.host_threads == 0 ? host : options.host_threads;
+  // The host, which has to open a file for its answer, is asked only where that counts.
+  const uint64_t wanted = options.host_threads != 0
+                              ? options.host_threads
+                              : std::max(1u, std::thread::hardware_concurrency());
   const auto threads = static_cast<unsigned>(std::min<uint64_t>(
       {wanted, launch.block_count() / (kMinBlocks / 2), uint64_t{UINT16_MAX / 2 - 1}}));
   const Program& program = launch.program();
@@ -454,8 +452,10 @@ bool run_parallel(Launch& launch, const RunOptions& options) {
     launch.credit_blocks(launch.block_count(), counts);
     return true;
   }
+  // Whoever stops a run at some moment wants what is done by then: also in strict mode, where the
+  // workers have ended and nothing else commits.
   if (options.interrupt != nullptr && options.interrupt->load()) {
-    shared.keep_finished();
+    static_cast<void>(shared.commit_next()); // with the limit reached the rest is undone
   }
   shared.undo_rest();
   launch.credit_blocks(std::min(shared.committed * shared.run_blocks, launch.block_count()),
