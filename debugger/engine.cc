@@ -4,7 +4,6 @@
 
 #include "isa/error.h"
 
-#include <algorithm>
 #include <bit>
 
 namespace pto::dbg {
@@ -113,11 +112,7 @@ public:
   void set_max_insns(uint64_t max_insns) override { options_.max_insns = max_insns; }
   [[nodiscard]] bool is_finished() const override { return is_finished_; }
   [[nodiscard]] bool has_work_left() const override {
-    return launch_.has_next_block() || std::any_of(blocks_.begin(),
-                                                   blocks_.end(),
-                                                   [](const std::unique_ptr<sim::BlockRun>& block) {
-                                                     return block != nullptr && !block->is_done();
-                                                   });
+    return launch_.has_next_block() || sim::has_live_block(blocks_);
   }
   [[nodiscard]] const std::optional<sim::Fault>& fault() const override { return fault_; }
   [[nodiscard]] uint64_t position() const override { return counts_.warp_insns; }

@@ -15,9 +15,11 @@
 // grown twofold, so that it costs little and finds a stuck run before it has grown much.
 #pragma once
 
+#include "simulator/block.h"
 #include "simulator/launch.h"
 #include "simulator/observer.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -84,6 +86,13 @@ template <class Places> std::vector<const BlockRun*> resident_blocks(const Place
     }
   }
   return blocks;
+}
+
+/// Some resident block has lanes that have not ended.
+template <class Places> bool has_live_block(const Places& places) {
+  return std::any_of(places.begin(), places.end(), [](const std::unique_ptr<BlockRun>& block) {
+    return block != nullptr && !block->is_done();
+  });
 }
 
 /// When a driver probes.

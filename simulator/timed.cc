@@ -155,10 +155,7 @@ RunStatus TimedRun::run() {
 }
 
 bool TimedRun::has_work_left() const {
-  return has_more_blocks() ||
-         std::any_of(blocks_.begin(), blocks_.end(), [](const std::unique_ptr<BlockRun>& block) {
-           return block != nullptr && !block->is_done();
-         });
+  return has_more_blocks() || has_live_block(blocks_);
 }
 
 RunStatus TimedRun::run_to_end() {
