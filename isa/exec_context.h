@@ -49,6 +49,21 @@ struct CopyShape {
 /// New memory value from the old one and the operands, all raw bits of the access type. Pure.
 using AtomicFn = uint64_t (*)(uint64_t old, uint64_t a, uint64_t b);
 
+/// AtomicFn of 32-bit elements for each lane of a warp, in ascending order: lane i's lies at
+/// host + (addresses[i] - origin). `old` takes what was there, unless it is null.
+using AtomicWarpFn = void (*)(uint8_t* host,
+                              const uint64_t* addresses,
+                              uint64_t origin,
+                              const uint32_t* a,
+                              const uint32_t* b,
+                              uint32_t* old);
+
+/// One operation in both forms.
+struct AtomicOp {
+  AtomicFn one = nullptr;
+  AtomicWarpFn warp = nullptr; // where the type has 32 bits
+};
+
 class ExecContext {
 public:
   virtual ~ExecContext() = default;
@@ -106,7 +121,7 @@ public:
   /// Read-modify-write, lanes in ascending order. dst may be kDiscard. `b` is null where unused.
   virtual Outcome atomic(const Operand& mem,
                          Type type,
-                         AtomicFn fn,
+                         const AtomicOp& op,
                          const Operand& dst,
                          const Operand& a,
                          const Operand* b) = 0;

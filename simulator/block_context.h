@@ -81,7 +81,7 @@ public:
   store(const isa::Operand& mem, const isa::MemAccess& access, const isa::Operand& src) override;
   isa::Outcome atomic(const isa::Operand& mem,
                       isa::Type type,
-                      isa::AtomicFn fn,
+                      const isa::AtomicOp& op,
                       const isa::Operand& dst,
                       const isa::Operand& a,
                       const isa::Operand* b) override;

@@ -234,7 +234,7 @@ void BlockContext::put_off(const Lanes& lanes,
 
 Outcome BlockContext::atomic(const isa::Operand& mem,
                              isa::Type type,
-                             isa::AtomicFn fn,
+                             const isa::AtomicOp& op,
                              const isa::Operand& dst,
                              const isa::Operand& a,
                              const isa::Operand* b) {
@@ -252,7 +252,7 @@ Outcome BlockContext::atomic(const isa::Operand& mem,
     atomic_through_caches(mem);
   }
   if (gate_ != nullptr && mem.mem().space == isa::Space::kHbm) {
-    put_off(lanes, element_bytes, fn, a);
+    put_off(lanes, element_bytes, op.one, a);
     return Outcome::kNext;
   }
   if (element_bytes == 8) {
@@ -262,7 +262,7 @@ Outcome BlockContext::atomic(const isa::Operand& mem,
     for_each_lane(active_, count_, [&](unsigned i) {
       uint8_t* host = lane_host(lanes, i, element_bytes);
       const auto old = load_element<uint64_t, uint64_t>(host);
-      store_element<uint64_t>(host, fn(old, first[i], second[i]));
+      store_element<uint64_t>(host, op.one(old, first[i], second[i]));
       if (old_values != nullptr) {
         old_values[i] = old;
       }
@@ -272,10 +272,21 @@ Outcome BlockContext::atomic(const isa::Operand& mem,
   const uint32_t* first = source32(a);
   const uint32_t* second = b != nullptr ? source32(*b) : first;
   uint32_t* old_values = has_result ? reg32(dst.index) : nullptr;
+  if (all_active_ && !lanes.is_contiguous && !lanes.is_linear && !lanes.is_scattered) {
+    for (unsigned at = 0; at < lanes_; at += isa::kWarpLanes) {
+      op.warp(lanes.host,
+              addresses_.data() + at,
+              lanes.origin,
+              first + at,
+              second + at,
+              old_values != nullptr ? old_values + at : nullptr);
+    }
+    return Outcome::kNext;
+  }
   for_each_lane(active_, count_, [&](unsigned i) {
     uint8_t* host = lane_host(lanes, i, element_bytes);
     const auto old = load_element<uint32_t, uint32_t>(host);
-    store_element<uint32_t>(host, static_cast<uint32_t>(fn(old, first[i], second[i])));
+    store_element<uint32_t>(host, static_cast<uint32_t>(op.one(old, first[i], second[i])));
     if (old_values != nullptr) {
       old_values[i] = old;
     }

@@ -6,6 +6,7 @@
 #include "isa/row_check.h"
 
 #include <bit>
+#include <cstring>
 #include <iterator>
 
 namespace pto::isa {
@@ -33,15 +34,46 @@ template <class T> uint64_t raw(T x) {
 
 struct AtomicRow {
   std::string_view suffix;
-  AtomicFn u32, s32, u64, s64, f32; // null: not defined for the type
+  AtomicOp u32, s32, u64, s64, f32; // null: not defined for the type
 };
 
-template <class F> constexpr AtomicFn on_bits(F) {
-  return [](uint64_t old, uint64_t a, uint64_t b) { return F{}(old, a, b); };
+template <AtomicFn kOne>
+void over_warp(uint8_t* host,
+               const uint64_t* addresses,
+               uint64_t origin,
+               const uint32_t* a,
+               const uint32_t* b,
+               uint32_t* old) {
+  for (unsigned lane = 0; lane < kWarpLanes; ++lane) {
+    uint8_t* at = host + (addresses[lane] - origin);
+    uint32_t before;
+    std::memcpy(&before, at, sizeof before);
+    const auto after = static_cast<uint32_t>(kOne(before, a[lane], b[lane]));
+    std::memcpy(at, &after, sizeof after);
+    if (old != nullptr) {
+      old[lane] = before;
+    }
+  }
 }
-template <class T, class F> constexpr AtomicFn on(F) {
-  return [](uint64_t old, uint64_t a, uint64_t) { return raw(T(F{}(value<T>(old), value<T>(a)))); };
+
+template <class F> uint64_t apply_to_bits(uint64_t old, uint64_t a, uint64_t b) {
+  return F{}(old, a, b);
 }
+template <class T, class F> uint64_t apply_as(uint64_t old, uint64_t a, uint64_t /*b*/) {
+  return raw(T(F{}(value<T>(old), value<T>(a))));
+}
+
+template <class F> constexpr AtomicOp on_bits(F) {
+  return {&apply_to_bits<F>, &over_warp<&apply_to_bits<F>>};
+}
+template <class T, class F> constexpr AtomicOp on(F) {
+  if constexpr (sizeof(T) == 4) {
+    return {&apply_as<T, F>, &over_warp<&apply_as<T, F>>};
+  } else {
+    return {&apply_as<T, F>, nullptr};
+  }
+}
+constexpr AtomicOp kUndefined{};
 
 // Floats take the functions of isa/float32.h: canonical NaNs, the number where one side is NaN.
 struct Min {
@@ -88,8 +120,8 @@ struct CompareAndSwap {
 };
 
 template <class F> constexpr AtomicRow bitwise(std::string_view suffix) {
-  constexpr AtomicFn fn = on_bits(F{});
-  return {suffix, fn, fn, fn, fn, nullptr};
+  constexpr AtomicOp op = on_bits(F{});
+  return {suffix, op, op, op, op, kUndefined};
 }
 
 // In the order of kAtomicOps. Wrapping integer arithmetic is the same for both signednesses.
@@ -116,8 +148,8 @@ constexpr AtomicRow kAtomics[] = {
     bitwise<BitAnd>("and"),
     bitwise<BitOr>("or"),
     bitwise<BitXor>("xor"),
-    {"inc", on<uint32_t>(Inc{}), nullptr, on<uint64_t>(Inc{}), nullptr, nullptr},
-    {"dec", on<uint32_t>(Dec{}), nullptr, on<uint64_t>(Dec{}), nullptr, nullptr},
+    {"inc", on<uint32_t>(Inc{}), kUndefined, on<uint64_t>(Inc{}), kUndefined, kUndefined},
+    {"dec", on<uint32_t>(Dec{}), kUndefined, on<uint64_t>(Dec{}), kUndefined, kUndefined},
     bitwise<Exchange>("exch"),
     bitwise<CompareAndSwap>("cas"),
 };
@@ -132,7 +164,7 @@ constexpr bool same_order() {
 }
 static_assert(same_order());
 
-AtomicFn function_of(const Insn& insn) {
+const AtomicOp& operation_of(const Insn& insn) {
   const AtomicRow& row = kAtomics[insn.mods[0]];
   switch (insn.type) {
   case Type::kU32:
@@ -146,21 +178,21 @@ AtomicFn function_of(const Insn& insn) {
   case Type::kF32:
     return row.f32;
   default:
-    return nullptr;
+    return kUndefined;
   }
 }
 
 Outcome exec_atom(ExecContext& ctx, const Insn& insn) {
   return ctx.atomic(insn.operands[1],
                     insn.type,
-                    function_of(insn),
+                    operation_of(insn),
                     insn.operands[0],
                     insn.operands[2],
                     insn.has_operand(3) ? &insn.operands[3] : nullptr);
 }
 
 std::string_view check_atom(const Insn& insn) {
-  if (function_of(insn) == nullptr) {
+  if (operation_of(insn).one == nullptr) {
     return insn.type == Type::kF32
                ? "f32 with an operation that floats lack; floats have add, min and max"
                : "a signed type with inc or dec, which count unsigned; use u32 or u64";

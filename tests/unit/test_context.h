@@ -2,9 +2,11 @@
 // An ExecContext over plain arrays, for tests of semantics: the obvious thing, no time, no warps.
 #pragma once
 
+#include "isa/error.h"
 #include "isa/exec_context.h"
 #include "isa/insn_desc.h"
 
+#include <array>
 #include <bit>
 #include <cstdint>
 #include <cstring>
@@ -164,19 +166,51 @@ public:
   }
   Outcome atomic(const Operand& mem,
                  Type type,
-                 isa::AtomicFn fn,
+                 const isa::AtomicOp& op,
                  const Operand& dst,
                  const Operand& a,
                  const Operand* b) override {
     return each_access(mem, {.type = type}, [&](uint8_t* at, unsigned lane) {
       uint64_t old = 0;
       std::memcpy(&old, at, isa::size_bytes(type));
-      const uint64_t value = fn(old, get(a, lane), b == nullptr ? 0 : get(*b, lane));
+      const uint64_t first = get(a, lane);
+      const uint64_t second = b == nullptr ? first : get(*b, lane);
+      const uint64_t value = op.one(old, first, second);
+      if (isa::size_bytes(type) == 4) {
+        check_warp_form(op, old, first, second, value);
+      }
       std::memcpy(at, &value, isa::size_bytes(type));
       if (dst.kind != OperandKind::kDiscard) {
         set(dst, lane, old);
       }
     });
+  }
+  /// A warp whose lanes all act on one word, the last of them on what `old` and the first 31 left.
+  static void check_warp_form(
+      const isa::AtomicOp& op, uint64_t old, uint64_t first, uint64_t second, uint64_t value) {
+    std::array<uint32_t, 2> words = {static_cast<uint32_t>(old), static_cast<uint32_t>(old)};
+    std::array<uint64_t, isa::kWarpLanes> addresses; // lane 0 alone on the first word
+    addresses.fill(1004);
+    addresses[0] = 1000;
+    std::array<uint32_t, isa::kWarpLanes> a;
+    std::array<uint32_t, isa::kWarpLanes> b;
+    std::array<uint32_t, isa::kWarpLanes> befores;
+    a.fill(static_cast<uint32_t>(first));
+    b.fill(static_cast<uint32_t>(second));
+    op.warp(reinterpret_cast<uint8_t*>(words.data()),
+            addresses.data(),
+            1000,
+            a.data(),
+            b.data(),
+            befores.data());
+    auto shared = static_cast<uint32_t>(old);
+    for (unsigned lane = 1; lane < isa::kWarpLanes; ++lane) {
+      PTO_CHECK(befores[lane] == shared);
+      shared = static_cast<uint32_t>(op.one(shared, a[lane], b[lane]));
+    }
+    PTO_CHECK(befores[0] == static_cast<uint32_t>(old));
+    PTO_CHECK(words[0] == static_cast<uint32_t>(value));
+    PTO_CHECK(words[1] == shared);
   }
   Outcome cache(isa::CacheOp op, const Operand* mem) override {
     const char* const names[] = {"prefetch", "invalidate line", "invalidate all"};
