@@ -134,6 +134,12 @@ private:
   isa::Outcome execute_active();
   void keep_loaded();
   const IssueRecord& execute_recorded(uint32_t warp);
+  /// The same of a pure insn that nobody observes: it changes registers alone.
+  const IssueRecord& execute_pure(uint32_t warp);
+  /// What every record says of its warp.
+  void begin_record(uint32_t warp, uint32_t exec_mask);
+  /// Empties the part of the record that is about more than registers.
+  void clear_record();
   /// Writes pc_ and the issue counts back to the warps.
   void flush();
   /// After control flow: true if the span's warps still stand at one pc (now pc_).
@@ -399,6 +405,7 @@ private:
   // Recording.
   bool is_recording_ = false;
   IssueRecord record_;
+  bool has_more_record_ = true; // than begin_record writes, perhaps
   CopyRecord record_copy_;
   bool is_together_ = false; // between calls of step_together; group_ is written
   GroupRecord group_;

@@ -63,6 +63,14 @@ const IssueRecord& TimedRun::step(uint32_t place, uint32_t warp, uint64_t cycle)
   last_record_ = &block.step(warp);
   ++counts_.warp_insns;
   counts_.lane_insns += lane_count(last_record_->exec_mask);
+  if (counts_.warp_insns >= next_look_ || last_record_->outcome == isa::Outcome::kFault ||
+      options_.gate != nullptr) {
+    look_up(block, cycle);
+  }
+  return *last_record_;
+}
+
+void TimedRun::look_up(const BlockRun& block, uint64_t cycle) {
   if (counts_.warp_insns % kProgressInsns == 0 && options_.progress) {
     options_.progress({launch_.blocks_done(), launch_.block_count(), counts_}, cycle);
   }
@@ -89,7 +97,8 @@ const IssueRecord& TimedRun::step(uint32_t place, uint32_t warp, uint64_t cycle)
   if (options_.gate != nullptr) {
     options_.gate->issued(block, *last_record_);
   }
-  return *last_record_;
+  const uint64_t next_report = (counts_.warp_insns / kProgressInsns + 1) * kProgressInsns;
+  next_look_ = std::min({options_.max_insns, spin_watch_.next_look(), next_report});
 }
 
 const GroupRecord* TimedRun::step_together(uint32_t place, uint64_t cycle) {
@@ -145,6 +154,7 @@ void TimedRun::stopped(TimedStop stop) {
 
 RunStatus TimedRun::run() {
   spin_watch_.reset(); // a debugger may have written registers or memory
+  next_look_ = 0;
   if (is_finished_ || fault_) {
     return status_;
   }
@@ -173,6 +183,7 @@ bool TimedRun::step() {
     return false;
   }
   spin_watch_.reset();
+  next_look_ = 0;
   const uint64_t before = counts_.warp_insns;
   const TimedStop stop = model_.step();
   const bool has_stepped = counts_.warp_insns != before;
@@ -198,6 +209,7 @@ bool TimedRun::restore(const TimedSnapshot& snapshot, HbmHistory& history) {
     return false;
   }
   spin_watch_.reset();
+  next_look_ = 0;
   model_.restore(*snapshot.timing);
   counts_ = snapshot.counts;
   status_ = snapshot.status;

@@ -93,7 +93,10 @@ public:
   /// Some warp has yet to execute something, or a block to start.
   [[nodiscard]] bool has_work_left() const;
   /// A new limit, in warp insns since the start.
-  void set_max_insns(uint64_t max_insns) { options_.max_insns = max_insns; }
+  void set_max_insns(uint64_t max_insns) {
+    options_.max_insns = max_insns;
+    next_look_ = 0;
+  }
   /// One more warp insn. True if one was executed; false: status() says why not.
   bool step();
   /// kCompleted also while more is to be done; see is_finished().
@@ -130,6 +133,8 @@ private:
   bool may_issue(uint32_t place, uint32_t warp, uint64_t cycle) override;
   bool is_gated() override { return options_.gate != nullptr; }
   void stopped(TimedStop stop);
+  /// What is due after the insn that `block` has just executed.
+  void look_up(const BlockRun& block, uint64_t cycle);
   [[nodiscard]] TimedResult outcome() const; // without counters and timeline
 
   Launch& launch_;
@@ -142,7 +147,8 @@ private:
   RunStatus status_ = RunStatus::kCompleted;
   bool is_finished_ = false;
   SpinWatch spin_watch_;
-  TimingModel model_; // last: it calls the host
+  uint64_t next_look_ = 0; // before so many warp insns, look_up has nothing to do but after a fault
+  TimingModel model_;      // last: it calls the host
 };
 
 /// The whole launch.

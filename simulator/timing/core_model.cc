@@ -208,21 +208,24 @@ void CoreModel::find_holds(TimedWarp& warp, const InsnTiming& timing) {
   }
   holds.operand = {};
   holds.operand_index = kScoreCount;
-  const auto wait_for = [&](const ScoreEntry& entry, ScoreIndex index) {
-    if (entry.done_cycle > holds.operand.done_cycle) {
-      holds.operand = entry;
-      holds.operand_index = index;
-    }
-  };
   const bool passes_over = timing.is_block_scoped && warp.warp != 0;
   if (!passes_over) {
-    for (const ScoreIndex index : timing.reads) {
-      wait_for(warp.score[index], index);
+    uint64_t latest = 0;
+    for (const ScoreIndex index : timing.awaits) {
+      const uint64_t done = warp.score[index].done_cycle;
+      holds.operand_index = done > latest ? index : holds.operand_index;
+      latest = std::max(latest, done);
     }
-    for (const ScoreIndex index : timing.writes) {
-      wait_for(warp.score[index], index);
+    if (latest != 0) {
+      holds.operand = warp.score[holds.operand_index];
     }
     if (timing.waits_for_more) {
+      const auto wait_for = [&](const ScoreEntry& entry, ScoreIndex index) {
+        if (entry.done_cycle > holds.operand.done_cycle) {
+          holds.operand = entry;
+          holds.operand_index = index;
+        }
+      };
       for (const std::vector<uint32_t>* keys : {&timing.tile_reads, &timing.tile_writes}) {
         for (const uint32_t key : *keys) {
           wait_for(warp.block->tile(key), kScoreCount);
@@ -292,10 +295,7 @@ void CoreModel::end_warp(TimedWarp& warp) {
   --warp.block->live_warps;
 }
 
-void CoreModel::maybe_end_block(TimedBlock& block) {
-  if (block.live_warps != 0 || block.pending_atomics != 0) {
-    return;
-  }
+void CoreModel::end_block(TimedBlock& block) {
   block.span.end_cycle = block.end_cycle;
   const size_t started = block.is_as_first ? 1 : block.warps.size();
   for (size_t w = 0; w < started; ++w) {
@@ -333,6 +333,12 @@ void CoreModel::begin_issues() {
 
 TimedWarp* CoreModel::pick(Scheduler& scheduler, uint64_t cycle) {
   const size_t count = scheduler.ready.size();
+  if (count <= 1) {
+    const bool may_issue = count != 0 && scheduler.ready[0] <= cycle &&
+                           unit_free(scheduler.unit[0]) < static_cast<double>(cycle + 1);
+    scheduler.after = may_issue ? 1 : scheduler.after;
+    return may_issue ? scheduler.warps[0] : nullptr;
+  }
   const size_t first = is_round_robin_ && scheduler.after < count ? scheduler.after : 0;
   const auto look = [&](size_t from, size_t to) -> TimedWarp* {
     for (size_t at = from; at < to; ++at) {
@@ -511,9 +517,39 @@ void CoreModel::release_blocked(TimedBlock& block, uint64_t cycle) {
   }
 }
 
+void CoreModel::issue_plain(TimedWarp& warp, const InsnTiming& timing, uint64_t cycle) {
+  TimedBlock& block = *warp.block;
+  charge(warp, cycle, false, nullptr);
+  const IssueRecord& record = run_.host.step(block.place, warp.warp, cycle);
+  run_.has_fault = record.outcome == isa::Outcome::kFault;
+  count_issues(warp.pc, 1, lane_count(record.exec_mask), cycle);
+  Servers& pipe = pipes_[timing.unit + 1];
+  const double start = pipe.reserve(static_cast<double>(cycle), timing.interval_cycles);
+  ScoreEntry score;
+  score.done_cycle = whole_cycle(start + timing.latency_cycles);
+  score.writer_pc = warp.pc;
+  block.end_cycle = std::max(block.end_cycle, score.done_cycle);
+  for (const ScoreIndex index : timing.writes) {
+    warp.score[index] = score;
+  }
+  if (record.nop_cycles != 0) {
+    book_control(warp, record.nop_cycles, timing, cycle);
+  }
+  warp.blocked_reason = StallReason::kBarrier;
+  if (record.outcome != isa::Outcome::kNext) {
+    release_blocked(block, cycle + 1);
+  }
+  prepare(warp);
+  maybe_end_block(block);
+}
+
 void CoreModel::issue(TimedWarp& warp, uint64_t cycle) {
   TimedBlock& block = *warp.block;
   const InsnTiming& timing = run_.program[warp.pc];
+  if (timing.is_plain && !run_.options.record_timeline) {
+    issue_plain(warp, timing, cycle);
+    return;
+  }
   std::optional<TimelineEntry> recorded;
   TimelineEntry* entry = run_.options.record_timeline ? &recorded.emplace() : nullptr;
   charge(warp, cycle, timing.is_free, entry);

@@ -182,6 +182,8 @@ private:
   void begin_issues();
   TimedWarp* pick(Scheduler& scheduler, uint64_t cycle);
   void issue(TimedWarp& warp, uint64_t cycle);
+  /// The same of a plain insn, without a timeline: most of what can come with others is left out.
+  void issue_plain(TimedWarp& warp, const InsnTiming& timing, uint64_t cycle);
   /// Accounts for the cycles since the warp's latest issue. `entry` may be null, here and below:
   /// no timeline is recorded.
   void
@@ -255,7 +257,12 @@ private:
                 TimelineEntry& entry) const;
   void release_blocked(TimedBlock& block, uint64_t cycle);
   void end_warp(TimedWarp& warp);
-  void maybe_end_block(TimedBlock& block);
+  void maybe_end_block(TimedBlock& block) {
+    if (block.live_warps == 0 && block.pending_atomics == 0) {
+      end_block(block);
+    }
+  }
+  void end_block(TimedBlock& block);
   void find_next_cycle(uint64_t cycle);
 
   static constexpr unsigned kMemoryUnit = static_cast<unsigned>(isa::Unit::kM) + 1;

@@ -135,7 +135,6 @@ ProgramTiming::ProgramTiming(const Object& object, const MachineProfile& machine
       timing.is_memory_pipe = same.is_memory_pipe;
     }
     find_registers(timing);
-    find_waits(timing);
     for (const ScoreIndex index : timing.writes) {
       add_once(written_, index);
     }
@@ -155,8 +154,11 @@ ProgramTiming::ProgramTiming(const Object& object, const MachineProfile& machine
       }
     }
   }
+  find_awaited();
   for (InsnTiming& timing : insns_) {
+    find_waits(timing);
     timing.is_of_lanes = is_of_lanes(timing);
+    timing.is_plain = timing.is_of_lanes && is_plain(timing);
   }
 }
 
@@ -247,6 +249,26 @@ void ProgramTiming::find_waits(InsnTiming& timing) {
   }
   timing.waits_for_more =
       !timing.tile_reads.empty() || !timing.tile_writes.empty() || insn.desc->has(kWaits | kFence);
+}
+
+void ProgramTiming::find_awaited() {
+  std::vector<uint32_t> written;
+  for (const InsnTiming& timing : insns_) {
+    written.insert(written.end(), timing.tile_writes.begin(), timing.tile_writes.end());
+  }
+  for (InsnTiming& timing : insns_) {
+    std::erase_if(timing.tile_reads, [&](uint32_t key) {
+      return std::find(written.begin(), written.end(), key) == written.end();
+    });
+    timing.awaits = timing.reads;
+    timing.awaits.insert(timing.awaits.end(), timing.writes.begin(), timing.writes.end());
+  }
+}
+
+bool ProgramTiming::is_plain(const InsnTiming& timing) {
+  constexpr Flags kMore =
+      kBranch | kCall | kReturn | kEndsLane | kWarpBarrier | kBlockBarrier | kFence;
+  return !timing.is_memory_pipe && !timing.waits_for_more && (timing.flags & kMore) == 0;
 }
 
 bool ProgramTiming::is_of_lanes(const InsnTiming& timing) const {

@@ -33,6 +33,8 @@ struct InsnTiming {
   bool is_block_scoped = false;
   /// What a warp does by its lanes alone, so that warps in step may do it as one (lockstep.cc).
   bool is_of_lanes = false;
+  /// Of lanes alone, and all it does is to write registers after a time in a pipe.
+  bool is_plain = false;
   /// Tiles, copies or stores may hold it, and not registers alone.
   bool waits_for_more = false;
   int8_t wait_event = -1;  // of an insn that waits: its event; -1: all copies
@@ -41,7 +43,8 @@ struct InsnTiming {
   double fused_latency_cycles = 0;
   std::vector<ScoreIndex> reads;
   std::vector<ScoreIndex> writes;
-  std::vector<uint32_t> tile_reads; // tiles of the block, see tile_key
+  std::vector<ScoreIndex> awaits;   // reads, then writes
+  std::vector<uint32_t> tile_reads; // tiles of the block that some insn writes, see tile_key
   std::vector<uint32_t> tile_writes;
 };
 
@@ -70,6 +73,9 @@ private:
   static void find_registers(InsnTiming& timing);
   static void find_waits(InsnTiming& timing);
   [[nodiscard]] bool is_of_lanes(const InsnTiming& timing) const;
+  [[nodiscard]] static bool is_plain(const InsnTiming& timing);
+  /// Leaves out tiles that nobody waits for.
+  void find_awaited();
   void try_fusion(uint32_t pc, const isa::FusionRule& rule);
 
   std::vector<InsnTiming> insns_;
