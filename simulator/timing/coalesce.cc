@@ -273,60 +273,73 @@ BankUse bank_use(const WarpAddresses& access, const isa::MachineProfile::L1& l1)
 
 namespace {
 
-/// Offsets of a warp's active lanes, which come first, in words of 4 bytes from the lowest one.
+/// Offsets of a warp's lanes in words of 4 bytes from the lowest one.
 struct WordOffsets {
-  std::array<uint32_t, isa::kWarpLanes> word;
-  unsigned count = 0;
-  uint32_t highest = 0;
+  std::array<uint16_t, isa::kWarpLanes> word;
 };
 
-/// Of 32 offsets, the last of which may be there several times. False: not all are words.
-PTO_HOST_LOOP bool make_words(WordOffsets& offsets) {
-  std::array<uint32_t, isa::kWarpLanes>& word = offsets.word;
-  uint32_t lowest = UINT32_MAX;
-  uint32_t highest = 0;
-  uint32_t differs = 0;
+/// False: they are not all words, or lie too far apart.
+PTO_HOST_LOOP bool make_words(const uint64_t* __restrict addresses,
+                              WordOffsets& __restrict offsets) {
+  const auto first = static_cast<uint32_t>(addresses[0]);
+  std::array<int32_t, isa::kWarpLanes> from_first;
+  int32_t lowest = 0;
+  int32_t highest = 0;
+  uint32_t bits = 0;
   for (unsigned i = 0; i < isa::kWarpLanes; ++i) {
-    lowest = std::min(lowest, word[i]);
-    highest = std::max(highest, word[i]);
-    differs |= word[i] ^ word[0];
+    from_first[i] = static_cast<int32_t>(static_cast<uint32_t>(addresses[i]) - first);
+    lowest = std::min(lowest, from_first[i]);
+    highest = std::max(highest, from_first[i]);
+    bits |= static_cast<uint32_t>(from_first[i]);
   }
   for (unsigned i = 0; i < isa::kWarpLanes; ++i) {
-    word[i] = (word[i] - lowest) / 4;
+    const uint32_t offset = static_cast<uint32_t>(from_first[i]) - static_cast<uint32_t>(lowest);
+    offsets.word[i] = static_cast<uint16_t>(offset / 4);
   }
-  offsets.highest = (highest - lowest) / 4;
-  return differs % 4 == 0;
+  const uint32_t span = static_cast<uint32_t>(highest) - static_cast<uint32_t>(lowest);
+  return bits % 4 == 0 && span < 4u << 16;
+}
+
+/// Compares each lane with all others.
+PTO_HOST_LOOP unsigned most_equal(const WordOffsets& offsets) {
+  std::array<uint16_t, isa::kWarpLanes> found{};
+  for (unsigned lane = 0; lane < isa::kWarpLanes; ++lane) {
+    const uint16_t one = offsets.word[lane];
+    for (unsigned i = 0; i < isa::kWarpLanes; ++i) {
+      found[i] = static_cast<uint16_t>(found[i] + (offsets.word[i] == one ? 1 : 0));
+    }
+  }
+  uint16_t most = 0;
+  for (const uint16_t count : found) {
+    most = std::max(most, count);
+  }
+  return most;
+}
+
+/// The most active lanes on one address, whatever the addresses are.
+unsigned most_by_sorting(const WarpAddresses& access) {
+  std::array<uint32_t, isa::kWarpLanes> sorted;
+  unsigned count = 0;
+  for (uint32_t rest = access.mask; rest != 0; rest &= rest - 1) {
+    sorted[count++] = static_cast<uint32_t>(access.addresses[std::countr_zero(rest)]);
+  }
+  std::sort(sorted.begin(), sorted.begin() + count);
+  uint32_t most = 0;
+  uint32_t run = 0;
+  for (unsigned i = 0; i < count; ++i) {
+    run = i != 0 && sorted[i] == sorted[i - 1] ? run + 1 : 1;
+    most = std::max(most, run);
+  }
+  return most;
 }
 
 } // namespace
 
 unsigned most_on_one_address(const WarpAddresses& access) {
-  if (access.mask == 0) {
-    return 0;
-  }
   WordOffsets offsets;
-  for (uint32_t rest = access.mask; rest != 0; rest &= rest - 1) {
-    offsets.word[offsets.count++] = static_cast<uint32_t>(access.addresses[std::countr_zero(rest)]);
-  }
-  std::fill(
-      offsets.word.begin() + offsets.count, offsets.word.end(), offsets.word[offsets.count - 1]);
-  std::array<uint32_t, isa::kWarpLanes> sorted = offsets.word;
-  uint32_t most = 0;
-  std::array<uint8_t, 1024> counts; // by word
-  if (isa::host_loop<make_words>.on_host()(offsets) && offsets.highest < counts.size()) {
-    std::fill_n(counts.begin(), offsets.highest + 1, uint8_t{0});
-    for (unsigned i = 0; i < offsets.count; ++i) {
-      most = std::max<uint32_t>(most, ++counts[offsets.word[i]]);
-    }
-    return most;
-  }
-  std::sort(sorted.begin(), sorted.begin() + offsets.count);
-  uint32_t run = 0;
-  for (unsigned i = 0; i < offsets.count; ++i) {
-    run = i != 0 && sorted[i] == sorted[i - 1] ? run + 1 : 1;
-    most = std::max(most, run);
-  }
-  return most;
+  return access.mask == ~0u && isa::host_loop<make_words>.on_host()(access.addresses, offsets)
+             ? isa::host_loop<most_equal>.on_host()(offsets)
+             : most_by_sorting(access);
 }
 
 AtomicGroups atomic_groups(const WarpAddresses& access, uint32_t sector_bytes) {

@@ -22,6 +22,12 @@ CacheTags make_cache(const isa::MachineProfile& machine, uint32_t bytes) {
                    is_lru ? CacheTags::Replacement::kLru : CacheTags::Replacement::kFillOrder);
 }
 
+bool has_timeless_memory(const isa::MachineProfile& machine, const SharedMemory& shared) {
+  return shared.is_flat() && machine.hbm.latency_cycles == 0 &&
+         machine.hbm.bytes_per_cycle_core == 0 && machine.hbm.page_bytes == 0 &&
+         machine.l1.miss_queue == 0 && machine.l1.line_cycles == 0 && machine.l1.fill_cycles == 0;
+}
+
 } // namespace
 
 void MemoryCounters::add(const MemoryCounters& other) {
@@ -40,9 +46,10 @@ void MemoryCounters::add(const MemoryCounters& other) {
 }
 
 CoreMemory::CoreMemory(const isa::MachineProfile& machine, SharedMemory& shared)
-    : machine_(machine), shared_(shared), cache_(0, 0, CacheTags::Replacement::kLru),
-      pipes_(machine.units.m_pipes), under_way_(machine.l1.miss_queue, 0),
-      engines_in_(machine.copy.engines_in), engines_out_(machine.copy.engines_out) {
+    : machine_(machine), shared_(shared), is_timeless_(has_timeless_memory(machine, shared)),
+      cache_(0, 0, CacheTags::Replacement::kLru), pipes_(machine.units.m_pipes),
+      under_way_(machine.l1.miss_queue, 0), engines_in_(machine.copy.engines_in),
+      engines_out_(machine.copy.engines_out) {
   configure(0);
 }
 
@@ -90,7 +97,42 @@ Arrival CoreMemory::fetch(double now, double ready, uint64_t line, double& left)
 }
 
 ResultTime
+CoreMemory::load_timeless(double now, const WarpAddresses& access, bool is_cached, PipeTime time) {
+  const LineList lines = touched_lines(access, machine_.l1.line_bytes);
+  const double start = std::max(now, pipes_.next_free());
+  unsigned hits = 0;
+  if (is_cached) {
+    for (unsigned i = 0; i < lines.count; ++i) {
+      cache_.prefetch(lines.line[i]);
+    }
+    for (unsigned i = 0; i < lines.count; ++i) {
+      if (cache_.touch_slot(lines.line[i]) != CacheTags::kNoSlot) {
+        ++hits;
+      } else {
+        (void)cache_.fill(lines.line[i]);
+      }
+    }
+  }
+  const unsigned misses = lines.count - hits;
+  if (misses != 0) {
+    const uint64_t bytes = uint64_t{misses} * machine_.l1.line_bytes;
+    (void)shared_.read_flat(now, start, bytes, misses);
+  }
+  occupy(now, time.interval);
+  ++counters_.requests;
+  counters_.lines += lines.count;
+  counters_.cache_hits += hits;
+  counters_.cache_misses += misses;
+  counters_.hbm_request_bytes += uint64_t{lane_count(access.mask)} * access.bytes;
+  const double done = start + time.latency + (is_cached ? machine_.l1.hit_latency_cycles : 0);
+  return {now + time.latency, done, done, StallReason::kCacheMiss};
+}
+
+ResultTime
 CoreMemory::load_hbm(double now, const WarpAddresses& access, isa::CacheHint hint, PipeTime time) {
+  if (is_timeless_ && cache_.latest_ready() <= now) { // a store may leave a line for later
+    return load_timeless(now, access, hint == isa::CacheHint::kCached, time);
+  }
   const LineList lines = touched_lines(access, machine_.l1.line_bytes);
   const bool is_cached = hint == isa::CacheHint::kCached;
   const double start = std::max(now, pipes_.next_free());

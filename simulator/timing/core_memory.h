@@ -96,6 +96,8 @@ public:
   [[nodiscard]] const MemoryCounters& counters() const { return counters_; }
 
 private:
+  /// load_hbm of a machine whose memory takes no time: what is cached is counted, and that is all.
+  ResultTime load_timeless(double now, const WarpAddresses& access, bool is_cached, PipeTime time);
   /// Brings in a line whose request is ready at `ready`; `left` is when it could leave.
   Arrival fetch(double now, double ready, uint64_t line, double& left);
   void hold(Server& port, double cycle);
@@ -104,6 +106,7 @@ private:
 
   const isa::MachineProfile& machine_;
   SharedMemory& shared_;
+  bool is_timeless_; // lines come at once and nothing on their way holds them up
   CacheTags cache_;
   uint32_t cache_bytes_ = UINT32_MAX;
   uint32_t cache_begin_ = 0;

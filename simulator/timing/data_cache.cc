@@ -7,6 +7,12 @@
 
 namespace pto::sim {
 
+namespace {
+
+constexpr size_t kFewSlots = 1 << 16; // a core's cache, not L2
+
+} // namespace
+
 CacheTags::CacheTags(uint32_t slots, uint32_t ways, Replacement replacement)
     : ways_(ways == 0 || ways > slots ? slots : ways), replacement_(replacement) {
   if (slots == 0) {
@@ -15,7 +21,9 @@ CacheTags::CacheTags(uint32_t slots, uint32_t ways, Replacement replacement)
   const uint32_t sets = slots / ways_;
   slots_.resize(static_cast<size_t>(sets) * ways_);
   sets_.resize(sets);
-  table_.resize(std::bit_ceil(slots_.size() * 2));
+  // Chains cost a look at slots, which lie apart; empty homes cost no more than their bytes.
+  const size_t homes_per_slot = slots_.size() <= kFewSlots ? 4 : 2;
+  table_.resize(std::bit_ceil(slots_.size() * homes_per_slot));
   table_bits_ = static_cast<unsigned>(std::countr_zero(table_.size()));
 }
 

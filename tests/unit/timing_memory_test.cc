@@ -318,9 +318,9 @@ TEST_CASE("a cache without slots never holds anything") {
 }
 
 TEST_CASE("lines that share a home, and lines beyond any memory, are told apart") {
-  CacheTags tags(4, 0, CacheTags::Replacement::kFillOrder); // 8 homes
+  CacheTags tags(4, 0, CacheTags::Replacement::kFillOrder); // 16 homes
   const uint64_t high = uint64_t{1} << 56;
-  const uint64_t lines[] = {0, 8, high, high + (uint64_t{1} << 40), 64, high << 1};
+  const uint64_t lines[] = {0, 17, high, high + (uint64_t{1} << 40), 272, high << 1};
   for (unsigned i = 0; i < std::size(lines); ++i) {
     CHECK_FALSE(tags.find(lines[i]).has_value());
     const auto fill = tags.fill(lines[i]);
@@ -342,6 +342,44 @@ TEST_CASE("no line comes later than the latest") {
   tags.forget_ready();
   CHECK(tags.latest_ready() == 0);
   CHECK(tags.ready(0) == 0);
+}
+
+TEST_CASE("memory that takes no time counts as memory that takes a little") {
+  const MachineProfile none = machine("reference");
+  MachineProfile little = none;
+  little.l1.line_cycles = 1e-9;
+  SharedMemory none_shared(none);
+  SharedMemory little_shared(little);
+  CoreMemory timeless(none, none_shared);
+  CoreMemory looked_up(little, little_shared);
+  std::mt19937_64 random(3);
+  for (unsigned round = 0; round < 2000; ++round) {
+    Strided lanes(random() % (1 << 22) * 4, round % 5 == 0 ? 0 : round % 5 == 1 ? 4 : 0);
+    if (round % 5 > 1) {
+      for (uint64_t& address : lanes.addresses) {
+        address = random() % (1 << 20) * 4;
+      }
+    }
+    WarpAddresses access = lanes.access(4, round % 3 == 0 ? static_cast<uint32_t>(random()) : ~0u);
+    access.is_same = round % 5 == 0;
+    access.is_run = round % 5 == 1 && access.mask == ~0u;
+    const CacheHint hint = round % 11 == 0 ? CacheHint::kL2 : CacheHint::kCached;
+    const double now = round * 2.0;
+    const ResultTime at_once = timeless.load_hbm(now, access, hint, {4, 1});
+    const ResultTime one_by_one = looked_up.load_hbm(now, access, hint, {4, 1});
+    REQUIRE(at_once.base_cycle == one_by_one.base_cycle);
+    REQUIRE(at_once.unloaded_cycle == doctest::Approx(one_by_one.unloaded_cycle));
+    REQUIRE(at_once.done_cycle == doctest::Approx(one_by_one.done_cycle));
+    REQUIRE(at_once.reason == one_by_one.reason);
+    REQUIRE(timeless.counters().lines == looked_up.counters().lines);
+    REQUIRE(timeless.counters().cache_hits == looked_up.counters().cache_hits);
+    REQUIRE(timeless.counters().cache_misses == looked_up.counters().cache_misses);
+    REQUIRE(timeless.counters().requests == looked_up.counters().requests);
+    REQUIRE(timeless.counters().hbm_request_bytes == looked_up.counters().hbm_request_bytes);
+    REQUIRE(none_shared.counters().hbm_read_bytes == little_shared.counters().hbm_read_bytes);
+    REQUIRE(none_shared.counters().l2_read_bytes == little_shared.counters().l2_read_bytes);
+    REQUIRE(none_shared.counters().l2_miss_sectors == little_shared.counters().l2_miss_sectors);
+  }
 }
 
 TEST_CASE("tags agree with a plain model over many random accesses") {
