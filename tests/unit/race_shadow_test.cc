@@ -23,7 +23,8 @@ bool is_same(const AccessCell& a, const AccessCell& b) {
 }
 
 TEST_CASE("a packed line says of every word what was put there, until its slots are full") {
-  std::mt19937 random(7);
+  std::mt19937 engine(7);
+  const auto random = [&] { return static_cast<uint32_t>(engine()); };
   size_t kept = 0;
   size_t refused = 0;
   size_t wrong = 0;
@@ -53,8 +54,10 @@ TEST_CASE("a packed line says of every word what was put there, until its slots 
         ++refused;
         break;
       }
-      const AccessEntry entry = {
-          .agent = shared.agent + warp, .time = shared.time, .pc = shared.pc, .lane = lane & 31};
+      const AccessEntry entry = {.agent = shared.agent + warp,
+                                 .time = shared.time,
+                                 .pc = shared.pc & 1,
+                                 .lane = lane & 31};
       const PackedLine::Code code = PackedLine::code(slot, warp, lane);
       if (is_write) {
         packed.set(PackedLine::kWrite, word, code | PackedLine::kAtomic);
