@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 namespace pto::rt {
 
@@ -29,6 +30,22 @@ bool needs_base(const MicroTag& tag) {
     return false;
   }
   return !is_lane_work || unit_of(tag.first) == static_cast<unsigned>(isa::Unit::kM);
+}
+
+/// What closes the chains of those that need the base: their links cannot be told apart without it.
+std::set<std::string> closers_of_base(const std::vector<Microbench>& set) {
+  std::set<std::string> closers;
+  for (bool has_grown = true; has_grown;) {
+    has_grown = false;
+    for (const Microbench& bench : set) {
+      const MicroTag& tag = bench.tag;
+      if (tag.role == "latency" && !tag.second.empty() &&
+          (needs_base(tag) || closers.count(tag.first) != 0)) {
+        has_grown = closers.insert(tag.second).second || has_grown;
+      }
+    }
+  }
+  return closers;
 }
 
 bool is_same_pattern(const MicroTag& a, const MicroTag& b) {
@@ -255,7 +272,12 @@ const CalibratedFigure* Calibration::find(std::string_view key, std::string_view
 
 Profile measure_base(const isa::MachineProfile& base) {
   std::vector<Microbench> set = make_microbenches(base);
-  std::erase_if(set, [](const Microbench& bench) { return !needs_base(bench.tag); });
+  const std::set<std::string> closers = closers_of_base(set);
+  std::erase_if(set, [&](const Microbench& bench) {
+    return !needs_base(bench.tag) &&
+           (bench.tag.role != "latency" ||
+            (closers.count(bench.tag.first) == 0 && bench.tag.variant != "spacer"));
+  });
   Profile profile;
   profile.device = emulated_device(base.name, base, {});
   MeasureOptions options;

@@ -32,7 +32,7 @@ void Body::function(const std::string& name, const std::string& text) {
 }
 
 std::string Body::text(const std::string& name) const {
-  std::string out = fmt::format(".pto 1\n{}.kernel {}(ptr a, ptr o, u32 n)\n", functions_, name);
+  std::string out = fmt::format(".pto 1\n.kernel {}(ptr a, ptr o, u32 n)\n", name);
   if (uses_shared_) {
     out += ".shared s, b32[4096]\n";
   }
@@ -47,7 +47,8 @@ std::string Body::text(const std::string& name) const {
     out += '\n';
   }
   out += epilogue();
-  return out + "    exit\n.end\n";
+  // Functions stand behind the kernel: code is fetched ahead of its use, never backwards.
+  return out + "    exit\n.end\n" + functions_;
 }
 
 std::string Body::prologue() const {

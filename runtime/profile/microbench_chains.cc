@@ -108,7 +108,9 @@ void SetMaker::make_calls() {
         break;
       }
       Body nested;
-      for (unsigned i = 0; i < repeats; ++i) { // the last one called ends the lane
+      // They stand in the order of the calls: going backwards each would wait for its own code,
+      // and that would pass for a slow call.
+      for (unsigned i = repeats; i-- > 0;) { // the last one called ends the lane
         const std::string text =
             i == 0 ? "    exit\n"
                    : fmt::format("    {} f{}\n    {}\n", call->mnemonic, i - 1, ret->mnemonic);
