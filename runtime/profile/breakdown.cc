@@ -75,6 +75,7 @@ cycle_breakdown(const Profile& profile, const KernelProfile& kernel, std::string
   breakdown.device = profile.device_label();
   breakdown.cycles = kernel.cycles;
   breakdown.spread = kernel.spread;
+  breakdown.error = kernel.error;
   breakdown.clock_mhz = profile.device.clock_mhz;
   breakdown.runs = kernel.runs.size();
   breakdown.warnings = kernel.warnings;
@@ -131,7 +132,8 @@ std::string CycleBreakdown::to_string() const {
   if (runs > 1) {
     text += fmt::format(", {} runs", runs);
     if (spread > 0) {
-      text += fmt::format(" +- {}", short_number(spread, 1));
+      text += fmt::format(
+          " (deviation {}, error of the mean {})", short_number(spread, 1), short_number(error, 2));
     }
     if (rejected_runs != 0) {
       text += fmt::format(", {} rejected", rejected_runs);

@@ -30,7 +30,8 @@ struct CycleBreakdown {
   std::string device;  // with the word emulated where it is
   std::string machine; // that `simulated` comes from; empty: none
   double cycles = 0;
-  double spread = 0;
+  double spread = 0; // standard deviation of the runs
+  double error = 0;  // standard error of `cycles`, their mean
   double simulated_cycles = 0;
   double clock_mhz = 0;
   size_t runs = 0;

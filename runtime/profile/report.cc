@@ -126,7 +126,7 @@ std::string text_of(const WrongOrder& wrong) {
 ReportSection summary_section(const Profile& profile, std::string_view machine) {
   ReportSection section;
   section.title = "Kernels";
-  section.header = {"kernel", "device", "+-", "simulator", "difference"};
+  section.header = {"kernel", "device", "deviation", "error", "simulator", "difference"};
   size_t patterns = 0;
   std::vector<double> truth;
   std::vector<double> predicted;
@@ -140,6 +140,7 @@ ReportSection summary_section(const Profile& profile, std::string_view machine) 
     section.rows.push_back({kernel.name,
                             kernel.cycles > 0 ? short_number(kernel.cycles, 1) : "not recorded",
                             short_number(kernel.spread, 1),
+                            short_number(kernel.error, 2),
                             has ? short_number(simulated, 1) : "-",
                             has ? signed_percent(kernel.cycles, simulated) : "-"});
     if (has) {
@@ -175,7 +176,7 @@ ReportSection summary_section(const Profile& profile, std::string_view machine) 
 ReportSection figures_section(const Calibration& calibration) {
   ReportSection section;
   section.title = "Latency table";
-  section.header = {"key", "figure", calibration.base, "fitted", "measured", "+-", "evidence"};
+  section.header = {"key", "figure", calibration.base, "fitted", "measured", "error", "evidence"};
   size_t measured = 0;
   size_t changed = 0;
   for (const CalibratedFigure& figure : calibration.figures) {
@@ -232,7 +233,8 @@ ReportSection rules_section(const Calibration& calibration) {
     section.lines.emplace_back("none inferred");
     return section;
   }
-  section.header = {"rule", "first", "second", "connect", "cycles", "measured", "first stays"};
+  section.header = {
+      "rule", "first", "second", "connect", "cycles", "measured +- error", "first stays"};
   for (const InferredRule& inferred : calibration.rules) {
     section.rows.push_back(
         {inferred.rule.name,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // `ptoprof microbench`: the set listed, written to a folder or measured on a device.
+#include "isa/suggest.h"
 #include "runtime/profile/measure_device.h"
 #include "runtime/profile/microbench.h"
 #include "runtime/profile/tool_commands.h"
@@ -13,6 +14,7 @@
 #include <optional>
 #include <set>
 #include <unistd.h>
+#include <utility>
 
 namespace pto::rt {
 namespace {
@@ -207,6 +209,53 @@ int measure_set(std::vector<Microbench> set,
   return write_text(options, options.output, to_json_text(bench.profile())) ? status : kFailed;
 }
 
+/// "FMA.f32" and "FMA" of every pattern.
+std::set<std::string> known_keys(const std::vector<Microbench>& set) {
+  std::set<std::string> keys;
+  for (const Microbench& bench : set) {
+    for (const std::string* key : {&bench.tag.first, &bench.tag.second}) {
+      for (size_t end = key->find('.'); !key->empty(); end = key->find('.', end + 1)) {
+        keys.insert(key->substr(0, end));
+        if (end == std::string::npos) {
+          break;
+        }
+      }
+    }
+  }
+  return keys;
+}
+
+/// A --key that no pattern is of would leave an empty set without a word.
+std::string find_unknown_key(const isa::MachineProfile& base, MicrobenchOptions set_options) {
+  const std::vector<std::string> wanted = std::move(set_options.keys);
+  set_options.keys.clear();
+  set_options.follow_up = nullptr;
+  const std::set<std::string> known = known_keys(make_microbenches(base, set_options));
+  for (const std::string& key : wanted) {
+    if (known.count(key) != 0) {
+      continue;
+    }
+    const std::vector<std::string_view> names(known.begin(), known.end());
+    std::string expected = isa::did_you_mean(key, names);
+    if (expected.empty()) {
+      std::string separator = "; expected one of ";
+      for (const std::string_view name : names) {
+        if (name.find('.') == std::string_view::npos) {
+          expected += fmt::format("{}{}", std::exchange(separator, ", "), name);
+        }
+      }
+      expected += ", or one of them with memory space and type, as LOAD.l1.f32";
+    }
+    return fmt::format("--key: no pattern{} is of '{}'{}",
+                       set_options.roles.empty()
+                           ? ""
+                           : fmt::format(" of the role {}", fmt::join(set_options.roles, ", ")),
+                       key,
+                       expected);
+  }
+  return {};
+}
+
 } // namespace
 
 int microbench_command(const ToolOptions& options) {
@@ -227,6 +276,9 @@ int microbench_command(const ToolOptions& options) {
       return show_issues(options, issues, kFailed);
     }
     set_options.follow_up = &*first_round;
+  }
+  if (const std::string unknown_key = find_unknown_key(*base, set_options); !unknown_key.empty()) {
+    return complain(options, unknown_key, kUsage);
   }
   std::vector<Microbench> set = make_microbenches(*base, set_options);
   if (options.is_list) {

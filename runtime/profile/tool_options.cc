@@ -19,7 +19,7 @@ constexpr uint32_t kMostRuns = 100000;
 
 constexpr const char* kExamples = R"(Examples:
   ptoprof run vector_add.pto -g 4 -b 256 -a a=rand:f32[1024] -a b=rand:f32[1024] \
-          -a o=zeros:f32[1024] -a n=1024 --device emulated:reference-fused -o p.json
+          -a o=zeros:f32[1024] -a n=1024 -d emulated:reference-fused -m reference -o p.json
   ptoprof microbench --device emulated:reference-fused -o bench.json
   ptoprof calibrate bench.json p.json --base reference -o fitted.json
   ptoprof report p.json --html p.html
