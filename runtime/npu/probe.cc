@@ -18,13 +18,21 @@ bool can_be_timed(const isa::InsnDesc& row) {
 }
 
 /// Cuts a run of insns that can be timed into regions.
-void cut(uint32_t begin, uint32_t end, Instrument instrument, std::vector<ProbeRegion>& out) {
+void cut(const isa::Object& object,
+         uint32_t begin,
+         uint32_t end,
+         Instrument instrument,
+         std::vector<ProbeRegion>& out) {
   const uint32_t length = instrument == Instrument::kBlocks  ? end - begin
                           : instrument == Instrument::kInsns ? 1
                                                              : 2;
   uint32_t pc = instrument == Instrument::kPairsFromSecond ? begin + 1 : begin;
   for (; pc < end && end - pc >= length; pc += length) {
-    out.push_back({pc, pc + length});
+    bool is_of_block = false;
+    for (uint32_t i = 0; i < length && instrument != Instrument::kBlocks; ++i) {
+      is_of_block = is_of_block || object.code[pc + i].desc->scope == isa::Scope::kBlock;
+    }
+    out.push_back({pc, pc + length, is_of_block});
   }
 }
 
@@ -44,7 +52,7 @@ probe_regions(const isa::Object& object, const isa::Function& function, Instrume
     uint32_t begin = block.first_pc;
     for (uint32_t pc = block.first_pc; pc <= block.end_pc; ++pc) {
       if (pc == block.end_pc || !can_be_timed(*object.code[pc].desc)) {
-        cut(begin, pc, instrument, regions);
+        cut(object, begin, pc, instrument, regions);
         begin = pc + 1;
       }
     }
@@ -122,7 +130,8 @@ ProbeResult read_probe(std::span<const uint64_t> words,
   result.overhead_cycles = median_overhead(words, entries, error);
   for (size_t r = 0; r < regions.size(); ++r) {
     ProbeResult::Sum sum{regions[r], 0, 0};
-    for (size_t at = 1 + r; at < words.size() / 2; at += entries) {
+    const size_t step = regions[r].is_of_block ? entries * warps_per_block : entries;
+    for (size_t at = 1 + r; at < words.size() / 2; at += step) {
       const Entry entry = entry_at(words, at);
       sum.cycles += static_cast<double>(entry.first);
       sum.count += entry.second;

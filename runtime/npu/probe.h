@@ -27,6 +27,8 @@ enum class Instrument : uint8_t {
 struct ProbeRegion {
   uint32_t first_pc = 0;
   uint32_t end_pc = 0;
+  /// Holds what warp 0 does for its block; the others pass over it and are not counted.
+  bool is_of_block = false;
 };
 
 /// The regions of a function by pc; none for kNone and kKernel.
@@ -37,7 +39,7 @@ probe_regions(const isa::Object& object, const isa::Function& function, Instrume
 struct ProbeResult {
   struct Sum {
     ProbeRegion region;
-    uint64_t count = 0; // how often a warp ran it
+    uint64_t count = 0; // how often a warp ran it; passing over is no run
     double cycles = 0;  // of all of them, clock reads included
   };
   /// What an empty pair of reads takes: the median over warps.

@@ -151,6 +151,61 @@ void predict_kernel(const KernelProfile& kernel,
   }
 }
 
+/// The insn figures of the base profile itself in each kernel that the fit takes some from: as it
+/// is given, not as a profile of its name was when the kernel was measured.
+void simulate_base(const isa::MachineProfile& base,
+                   const Calibration& calibration,
+                   Profile& measured) {
+  for (KernelProfile& kernel : measured.kernels) {
+    const KernelPrediction* prediction = prediction_of(calibration, kernel.name);
+    if (kernel.micro.is_set() || prediction == nullptr || prediction->is_held_out ||
+        !kernel.replay) {
+      continue;
+    }
+    isa::Diagnostics diags;
+    const std::optional<KernelInput> input =
+        KernelInput::prepare(*kernel.replay, nullptr, kernel.grid, kernel.block, diags);
+    if (!input) {
+      continue; // predict_kernel() says why
+    }
+    std::optional<SimulatedKernel> simulated;
+    try {
+      simulated = input->simulate(base);
+    } catch (const Error&) {
+      continue; // as above
+    }
+    std::erase_if(kernel.simulated,
+                  [&](const SimulatedKernel& known) { return known.machine == base.name; });
+    kernel.simulated.push_back(std::move(*simulated));
+  }
+}
+
+/// A figure of each insn can be right and the sum of all the farther off; then one of them is not
+/// what the model takes it for, or another was wrong in the other direction.
+void note_worse_kernels(const Profile& measured, Calibration& calibration) {
+  constexpr double kWorse = 0.01;
+  constexpr double kErrors = 3;
+  for (const KernelPrediction& kernel : calibration.kernels) {
+    if (kernel.is_held_out || kernel.before == 0 || !kernel.problem.empty() || kernel.device == 0) {
+      continue;
+    }
+    const double before = std::abs(kernel.before / kernel.device - 1);
+    const double after = std::abs(kernel.after / kernel.device - 1);
+    const double noise = kErrors * measured.find(kernel.name)->error / kernel.device;
+    if (after > before + std::max(kWorse, noise)) {
+      calibration.warnings.push_back(
+          fmt::format("the fit is farther from {}, which it was made from, than {} is: {} cycles "
+                      "on the device, {} before, {} after; do not predict with it before "
+                      "`ptoprof microbench` has measured the figures one by one",
+                      kernel.name,
+                      calibration.base,
+                      short_number(kernel.device, 1),
+                      short_number(kernel.before),
+                      short_number(kernel.after)));
+    }
+  }
+}
+
 void summarise_kernels(Calibration& calibration) {
   std::vector<double> truth;
   std::vector<double> before;
@@ -218,6 +273,7 @@ const Slope* same_pattern(const std::vector<Slope>& slopes, const MicroTag& tag)
 std::vector<HookFigure> hook_figures(const Evidence& evidence, const Calibration& calibration) {
   std::map<std::string, HookFigure> by_key;
   std::map<std::string, double> weights;
+  std::map<std::string, std::pair<double, double>> beyond; // sum and weight
   for (const KernelProfile& kernel : evidence.measured.kernels) {
     const KernelPrediction* prediction = prediction_of(calibration, kernel.name);
     if (kernel.micro.is_set() || prediction == nullptr || prediction->is_held_out) {
@@ -239,7 +295,8 @@ std::vector<HookFigure> hook_figures(const Evidence& evidence, const Calibration
       weights[insn.key] += count;
       for (size_t i = 0; simulated != nullptr && i < simulated->insns.size(); ++i) {
         if (simulated->insns[i].key == insn.key) {
-          figure.simulated += simulated->insns[i].cycles * count;
+          beyond[insn.key].first += (insn.cycles - simulated->insns[i].cycles) * count;
+          beyond[insn.key].second += count;
         }
       }
     }
@@ -248,7 +305,9 @@ std::vector<HookFigure> hook_figures(const Evidence& evidence, const Calibration
   for (auto& [key, figure] : by_key) {
     figure.cycles /= weights[key];
     figure.error /= weights[key];
-    figure.simulated /= weights[key];
+    if (const auto found = beyond.find(key); found != beyond.end()) {
+      figure.beyond_base = found->second.first / found->second.second;
+    }
     figures.push_back(figure);
   }
   return figures;
@@ -318,6 +377,7 @@ std::optional<Calibration> calibrate(std::span<const Profile> profiles,
     evidence.base_latencies = chain_latencies(evidence.base_slopes, ignored);
   }
   choose_held_out(evidence, calibration);
+  simulate_base(base, calibration, evidence.measured);
   if (evidence.slopes.empty() && hook_figures(evidence, calibration).empty()) {
     errors.push_back(fmt::format(
         "the {} of {} hold no insn figures and no microbenchmark patterns, so no figure "
@@ -352,6 +412,7 @@ std::optional<Calibration> calibrate(std::span<const Profile> profiles,
       predict_kernel(*evidence.measured.find(prediction.name), base, machine, prediction);
     }
     summarise_kernels(calibration);
+    note_worse_kernels(evidence.measured, calibration);
     find_wrong_decisions(evidence.measured, calibration);
   }
   return calibration;

@@ -2,6 +2,7 @@
 // The latency table. Measurements are of full insn keys (CMP.eq.f32); the table has coarser entries
 // (CMP). Keys that share an entry and agree make its value; those that do not get entries of their
 // own, as coarse as what agrees allows (LOAD.l1 rather than every type of it).
+#include "runtime/profile/breakdown.h"
 #include "runtime/profile/calibrate_parts.h"
 #include "runtime/profile/microbench_insn.h"
 
@@ -189,18 +190,26 @@ private:
       if (is_known || find_unit(hook.key) == isa::kUnitCount) {
         continue;
       }
-      KeyFigure figure;
-      figure.key = hook.key;
-      figure.base = typed_key(hook.key);
-      figure.value = hook.cycles;
-      if (is_memory(hook.key) && hook.simulated > 0) {
-        figure.value = std::max(0.0, base_latency(hook.key) + hook.cycles - hook.simulated);
-      }
       if (hook.cycles < 0.5) {
         calibration_.warnings.push_back(
             fmt::format("{}: {} cycles between clock reads make no latency; the figure is kept",
                         hook.key,
                         short_number(hook.cycles)));
+        continue;
+      }
+      if (const std::string why = why_no_latency(hook); !why.empty()) {
+        refuse(hook, why);
+        continue;
+      }
+      KeyFigure figure;
+      figure.key = hook.key;
+      figure.base = typed_key(hook.key);
+      figure.value = hook.beyond_base ? base_latency(hook.key) + *hook.beyond_base : hook.cycles;
+      if (figure.value < 0.5) {
+        refuse(hook,
+               fmt::format("{} cycles after the difference to {} make no latency",
+                           short_number(figure.value),
+                           base_.name));
         continue;
       }
       figure.error = hook.error;
@@ -209,6 +218,31 @@ private:
           fmt::format("seen {} times in kernels: {} cycles", hook.count, short_number(hook.cycles));
       figures.push_back(std::move(figure));
     }
+  }
+
+  /// Why what a kernel shows of an insn is not the figure that the table has for it; empty: it is.
+  [[nodiscard]] std::string why_no_latency(const HookFigure& hook) const {
+    const isa::InsnDesc* row = row_of(hook.key);
+    if (row->has(isa::kAsync)) {
+      return "they are the copy's or the start's, and the table has what the insn itself takes; "
+             "the role `copy` of `ptoprof microbench` tells copies";
+    }
+    if (row->has(isa::kWaits | isa::kFence | isa::kWarpBarrier | isa::kBlockBarrier)) {
+      return "what is waited for may be in them; the roles `barrier` and `copy` of `ptoprof "
+             "microbench` tell what waiting itself takes";
+    }
+    if (is_memory(hook.key) && !hook.beyond_base) {
+      return fmt::format("nothing tells how much of them caches and queues of {} add: the profile "
+                         "has neither text and arguments to simulate nor {}'s figure",
+                         base_.name,
+                         base_.name);
+    }
+    return {};
+  }
+
+  void refuse(const HookFigure& hook, const std::string& why) {
+    calibration_.warnings.push_back(
+        fmt::format("{}: {} in kernels, not used: {}", hook.key, cycles_text(hook.cycles), why));
   }
 
   unsigned find_unit(const std::string& key) {

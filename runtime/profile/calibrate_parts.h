@@ -6,6 +6,7 @@
 #include "runtime/profile/slopes.h"
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,7 +34,9 @@ struct HookFigure {
   double error = 0;
   uint64_t count = 0;
   std::string definition;
-  double simulated = 0; // by the base profile in the same kernels; 0: unknown
+  /// What the device took beyond the base profile in the same kernels; nothing where no kernel
+  /// tells what the base profile takes.
+  std::optional<double> beyond_base;
 };
 [[nodiscard]] std::vector<HookFigure> hook_figures(const Evidence& evidence,
                                                    const Calibration& calibration);

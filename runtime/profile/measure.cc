@@ -93,14 +93,23 @@ public:
   void add(const sim::Timeline& timeline) {
     for (const sim::TimelineEntry& entry : timeline.entries()) {
       const double cycles = static_cast<double>(entry.done_cycle - entry.issue_cycle);
-      const uint64_t warps = entry.last_warp - entry.first_warp + 1;
       if (!timing_[entry.pc].is_free && !entry.is_fused) {
-        by_key[keys_[entry.pc]].add(warps, cycles);
+        by_key[keys_[entry.pc]].add(warps_that_do(entry), cycles);
       }
       for (uint32_t warp = entry.first_warp; warp <= entry.last_warp; ++warp) {
         add_pair(entry, warp, cycles);
       }
     }
+  }
+
+  /// What the cycles of a key run from and to; empty: issue to result usable.
+  [[nodiscard]] std::string definition(const std::string& key) const {
+    for (uint32_t pc = 0; pc < keys_.size(); ++pc) {
+      if (keys_[pc] == key && program_.at(pc).insn.desc->has(isa::kAsync)) {
+        return "issue to the end of the copy";
+      }
+    }
+    return {};
   }
 
   std::map<std::string, Sum> by_key;
@@ -117,18 +126,30 @@ private:
     Last& last = last_[entry.block * 4096 + warp];
     if (last.pc != UINT32_MAX && last.pc + 1 == entry.pc) {
       const bool is_connected = connects(last.pc, entry.pc);
-      if (entry.is_fused) {
+      const bool passes_first = passes_over(last.pc, warp);
+      if (entry.is_fused && !passes_first) {
         // The first half has no latency of its own: what was booked for it is taken back.
         Sum& first = by_key[keys_[last.pc]];
         first.count -= 1;
         first.cycles -= last.cycles;
       }
-      if (entry.is_fused || is_connected) {
+      if ((entry.is_fused || is_connected) && !passes_first && !passes_over(entry.pc, warp)) {
         by_pair[{keys_[last.pc], keys_[entry.pc], entry.is_fused}].add(
             1, static_cast<double>(entry.issue_cycle - last.issue_cycle) + cycles);
       }
     }
     last = {entry.pc, entry.issue_cycle, cycles};
+  }
+
+  /// Warp 0 does what the block does once; the others have nothing to measure there.
+  [[nodiscard]] bool passes_over(uint32_t pc, uint32_t warp) const {
+    return program_.at(pc).is_block_scoped && warp != 0;
+  }
+  [[nodiscard]] uint64_t warps_that_do(const sim::TimelineEntry& entry) const {
+    if (program_.at(entry.pc).is_block_scoped) {
+      return entry.first_warp == 0 ? 1 : 0;
+    }
+    return entry.last_warp - entry.first_warp + 1;
   }
 
   [[nodiscard]] bool connects(uint32_t first, uint32_t second) const {
@@ -166,7 +187,7 @@ void fill_insns(KernelProfile& kernel, const InsnSums& sums, const MeasureOption
     if (sum.count != 0) {
       const auto [cycles, spread] =
           over_runs(sum.mean(), options, kernel.runs, isa::hash_of(kernel.name + "/" + key));
-      kernel.insns.push_back({key, sum.count, cycles, spread, {}});
+      kernel.insns.push_back({key, sum.count, cycles, spread, sums.definition(key)});
     }
   }
   for (const auto& [key, sum] : sums.by_pair) {
@@ -291,7 +312,7 @@ SimulatedKernel simulate(sim::Machine& machine,
     sums.add(result.timeline);
     for (const auto& [key, sum] : sums.by_key) {
       if (sum.count != 0) {
-        simulated.insns.push_back({key, sum.count, sum.mean(), 0, {}});
+        simulated.insns.push_back({key, sum.count, sum.mean(), 0, sums.definition(key)});
       }
     }
   }

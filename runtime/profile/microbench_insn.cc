@@ -230,13 +230,17 @@ std::string typed_key(const std::string& key) {
   return form != nullptr ? form->base : key;
 }
 
-unsigned unit_of(std::string_view key) {
+const InsnDesc* row_of(std::string_view key) {
   for (const InsnDesc* row : all_insns()) {
     if (row->latency == key_base(key)) {
-      return static_cast<unsigned>(row->unit);
+      return row;
     }
   }
-  return kUnitCount;
+  return nullptr;
+}
+unsigned unit_of(std::string_view key) {
+  const InsnDesc* row = row_of(key);
+  return row == nullptr ? kUnitCount : static_cast<unsigned>(row->unit);
 }
 
 ClosingLink closing_link(RegClass reg_class) {

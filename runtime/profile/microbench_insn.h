@@ -54,6 +54,8 @@ struct InsnForm {
 [[nodiscard]] const InsnForm* find_form(std::string_view key);
 /// The key without modifiers beside space and types (InsnForm::base); itself if there is no form.
 [[nodiscard]] std::string typed_key(const std::string& key);
+/// The first row that has this latency key or a key that it refines; null: none has.
+[[nodiscard]] const isa::InsnDesc* row_of(std::string_view key);
 /// The unit of the rows that have this latency key or a key that refines it; kUnitCount: none has.
 [[nodiscard]] unsigned unit_of(std::string_view key);
 

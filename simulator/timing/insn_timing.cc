@@ -78,7 +78,9 @@ std::string score_name(ScoreIndex index) {
 std::vector<std::string_view> latency_suffixes(const Insn& insn) {
   std::vector<std::string_view> suffixes;
   for (unsigned i = 0; i < insn.operand_count; ++i) {
-    if (insn.operand(i).kind == OperandKind::kMem) {
+    // What may be a tile is in scratchpad however it is written, and so the space says nothing.
+    const bool may_be_tile = (spec_of(insn, i).accepts & isa::kAcceptTile) != 0;
+    if (insn.operand(i).kind == OperandKind::kMem && !may_be_tile) {
       suffixes.push_back(name(insn.operand(i).mem().space));
       break;
     }

@@ -138,6 +138,8 @@ TEST_CASE("clock reads find the cycles of each insn and pair again") {
     CHECK(insn(hybrid, "LOAD.l1.f32").cycles == 20);
     CHECK(insn(hybrid, "SQRT.f32").cycles == 11);
     CHECK(insn(hybrid, "WAIT").count == 4);
+    // One warp of each block does it, the others pass over.
+    CHECK(insn(hybrid, "ASYNC_LOAD.hbm").count == 2);
   }
   CHECK(held_soon(fake) == 0);
 }
@@ -246,6 +248,14 @@ TEST_CASE("entries that no kernel can have written are refused") {
   CHECK(sums.regions[0].region.first_pc == 3);
   CHECK(sums.regions[0].count == 8);
   CHECK(sums.regions[0].cycles == 80);
+  // What warp 0 does for its block: the second warp only passes over.
+  const std::vector<ProbeRegion> of_block = {{3, 4, true}};
+  const ProbeResult once = read_probe(
+      std::vector<uint64_t>{8, 2, 50, 5, 6, 2, 30, 3}, of_block, Instrument::kInsns, 2, error);
+  CHECK(error.empty());
+  REQUIRE(once.regions.size() == 1);
+  CHECK(once.regions[0].count == 5);
+  CHECK(once.regions[0].cycles == 50);
 }
 
 TEST_CASE("regions keep to runs of insns between branches") {
