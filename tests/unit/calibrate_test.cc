@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Calibration: the proof on emulated devices whose profiles the fit does not see, and its parts.
+#include "isa/hash.h"
 #include "runtime/profile/calibrate.h"
 #include "runtime/profile/kernel_input.h"
 #include "runtime/profile/microbench.h"
@@ -40,17 +41,20 @@ Hidden hidden_device(const isa::MachineProfile& base,
                      const std::set<std::string>& measurable,
                      uint64_t seed) {
   Hidden hidden{base, {}};
-  Dice dice(seed);
   for (const isa::LatencyEntry& known : base.latency.entries()) {
     if (measurable.count(known.key) == 0) {
       continue;
     }
+    // Each key has dice of its own, so that another row of the instruction table, or another figure
+    // that can be measured, leaves every device as it was.
+    Dice dice(isa::hash_of(known.key) ^ sim::random_bits(seed, 0));
     isa::LatencyEntry entry = known;
     // Short ones are the most common, as in hardware.
     entry.latency_cycles = dice.roll(0, 2) == 0 ? dice.roll(1, 4) : dice.roll(2, 40);
     entry.interval_cycles = std::min(dice.roll(1, 4), entry.latency_cycles);
     hidden.machine.latency.put(entry);
   }
+  Dice dice(seed);
   hidden.machine.name = "hidden";
   hidden.machine.copy.start_latency_cycles = dice.roll(4, 200);
   hidden.machine.copy.bytes_per_cycle = dice.roll(16, 256);
@@ -257,6 +261,37 @@ TEST_CASE("50 hidden devices: figures, rules and kernels are recovered through t
     CHECK(calibration->held_out_after.mean < 0.05);
     CHECK(calibration->after.mean < calibration->before.mean);
     CHECK(!calibration->rejected_runs.empty());
+  }
+}
+
+TEST_CASE("the hidden devices do not depend on what else is in the table") {
+  const isa::MachineProfile base = sim::shipped_profile("reference");
+  isa::MachineProfile more = base;
+  isa::LatencyEntry added = *base.latency.find("SHL");
+  added.key = "ADDED";
+  more.latency.put(added);
+  std::set<std::string> keys;
+  for (const isa::LatencyEntry& entry : base.latency.entries()) {
+    keys.insert(entry.key);
+  }
+  std::set<std::string> more_keys = keys;
+  more_keys.insert("ADDED");
+  for (uint64_t seed = 1000; seed < 1050; ++seed) {
+    CAPTURE(seed);
+    const Hidden one = hidden_device(base, keys, seed);
+    const Hidden other = hidden_device(more, more_keys, seed);
+    for (const isa::LatencyEntry& entry : one.machine.latency.entries()) {
+      const isa::LatencyEntry* same = other.machine.latency.find_exact(entry.key);
+      REQUIRE(same != nullptr);
+      CHECK(same->latency_cycles == entry.latency_cycles);
+      CHECK(same->interval_cycles == entry.interval_cycles);
+    }
+    REQUIRE(other.planted.size() == one.planted.size());
+    for (size_t i = 0; i < one.planted.size(); ++i) {
+      CHECK(other.planted[i].name == one.planted[i].name);
+      CHECK(other.planted[i].latency_cycles == one.planted[i].latency_cycles);
+    }
+    CHECK(other.machine.copy.bytes_per_cycle == one.machine.copy.bytes_per_cycle);
   }
 }
 
