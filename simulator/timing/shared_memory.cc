@@ -106,9 +106,14 @@ Arrival SharedMemory::read(double now, double leaves, uint64_t address, uint32_t
             std::max(leaves + machine_.l2.latency_cycles, there)};
   }
   ++counters_.l2_miss_sectors;
-  counters_.hbm_read_bytes += bytes;
+  // L2 takes in the whole sector, as later readers of the rest of it find it there.
+  const uint32_t fetched =
+      slot == UINT32_MAX
+          ? bytes
+          : std::max(bytes, std::min(machine_.l1.sector_bytes, machine_.l2.line_bytes));
+  counters_.hbm_read_bytes += fetched;
   const double hbm_start =
-      hbm_.reserve_for(now, leaves, duration(bytes, machine_.hbm.bytes_per_cycle_total));
+      hbm_.reserve_for(now, leaves, duration(fetched, machine_.hbm.bytes_per_cycle_total));
   const Arrival arrival{std::max(hbm_start, l2_start) + machine_.hbm.latency_cycles,
                         leaves + machine_.hbm.latency_cycles};
   if (slot != UINT32_MAX) {

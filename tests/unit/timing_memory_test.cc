@@ -428,6 +428,23 @@ TEST_CASE("shared memory: hits cost L2's latency, misses HBM's, and HBM serves o
   CHECK(shared.read(2000, 2000, (1 << 20) + 4095, 1).cycle == 2100);
 }
 
+TEST_CASE("shared memory: a sector comes from HBM as a whole, whoever asks for a part of it") {
+  const MachineProfile m = machine("ascend950", {"hbm.bytes_per_cycle_total=64"});
+  SharedMemory shared(m);
+  const double first = shared.read(10, 10, 0, 64).cycle;
+  CHECK(shared.counters().hbm_read_bytes == 128);
+  CHECK(shared.read(10, 10, 4096, 128).cycle == first + 2); // behind 128 bytes at 64 a cycle
+  (void)shared.read(5000, 5000, 64, 64);                    // the rest is there
+  CHECK(shared.counters().l2_hit_sectors == 1);
+  CHECK(shared.counters().hbm_read_bytes == 256);
+  CHECK(shared.counters().l2_read_bytes == 256);
+
+  const MachineProfile without = machine("ascend950", {"l2.bytes=0"});
+  SharedMemory direct(without);
+  (void)direct.read(10, 10, 0, 64); // nobody keeps the rest
+  CHECK(direct.counters().hbm_read_bytes == 64);
+}
+
 TEST_CASE("shared memory: what is written back costs HBM bandwidth") {
   const MachineProfile m = machine("ascend950", {"l2.bytes=1024", "hbm.bytes_per_cycle_total=64"});
   SharedMemory shared(m); // two lines of 512 bytes
