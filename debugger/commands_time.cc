@@ -3,7 +3,6 @@
 #include "debugger/command.h"
 #include "isa/insn_desc.h"
 #include "simulator/block.h"
-#include "simulator/report/text_table.h"
 
 #include <algorithm>
 
@@ -53,16 +52,18 @@ bool timeline(Debugger& debugger, std::string_view arguments) {
     if (++count > kShown) {
       continue;
     }
+    const std::string waited = entry.stall_text();
     debugger.print("Cycle {}: core {} block {} lane {}: {}, result at {}{}{}\n",
                    entry.issue_cycle,
                    entry.core,
                    entry.block,
-                   entry.lanes(),
+                   entry.lanes_text(),
                    mnemonic,
                    entry.done_cycle,
                    entry.is_fused ? ", fused" : "",
-                   entry.stall_cycles != 0 ? fmt::format(", after {} of {}",
-                                                         sim::counted(entry.stall_cycles, "cycle"),
+                   entry.stall_cycles != 0 ? fmt::format(", after {} cycle{} of {}",
+                                                         waited,
+                                                         waited == "1" ? "" : "s",
                                                          sim::info(entry.reason).name)
                                            : "");
   }

@@ -162,7 +162,8 @@ pyb::list timeline_list(const sim::Timeline& timeline, const sim::Program& progr
                                     : pyb::object(pyb::str("")),
                         entry.pc,
                         entry.active_lanes,
-                        entry.is_fused);
+                        entry.is_fused,
+                        entry.least_stall_cycles);
   }
   return result;
 }

@@ -22,7 +22,7 @@ class TimelineEntry:
     warp: str
     """"0-7" or "3"."""
     lane: str
-    """Lanes of the block that took part: "0-255" or "7"."""
+    """Lanes of the block that took part: "0-255", "7", "0-2,5"; "none" where a guard held for none."""
     inst: str
     """Mnemonic: "LOAD"."""
     text: str
@@ -32,7 +32,7 @@ class TimelineEntry:
     unit: str
     """Letter of the pipe: S, V, X, M, D or C."""
     stall: int
-    """Cycles that the slowest of its warps waited before the issue."""
+    """Cycles before the issue that the one of its warps waited which waited longest."""
     reason: str
     """The largest part of them, "" if none: see `pypto.debug.stall_reasons()`."""
     pc: int
@@ -43,6 +43,8 @@ class TimelineEntry:
     """It issued as one with the instruction before it."""
     stage: str = ""
     """Pipeline stage, if the kernel has any."""
+    least_stall: int = 0
+    """Cycles that the one of its warps waited which waited least."""
 
 
 FIELDS = tuple(TimelineEntry.__dataclass_fields__)
@@ -73,7 +75,8 @@ class Timeline(list[TimelineEntry]):
     def __str__(self) -> str:
         lines = [f"{'cycle':>7} {'end':>7} {'block':>5} {'lanes':>9}  unit  instruction"]
         for e in self:
-            stall = f"   (waited {e.stall}: {e.reason})" if e.stall else ""
+            waited = e.stall if e.stall == e.least_stall else f"{e.least_stall}-{e.stall}"
+            stall = f"   (waited {waited}: {e.reason})" if e.stall else ""
             lines.append(f"{e.cycle:>7} {e.end:>7} {e.block:>5} {e.lane:>9}  {e.unit:<4}  {e.text}{stall}")
         if self.dropped:
             lines.append(f"... and {self.dropped} warp instructions more, past the limit of what is kept")
@@ -101,10 +104,11 @@ def make_timeline(
     result = Timeline()
     result.dropped = dropped
     for row in rows:
-        (cycle, end, core, block, warps, lane, inst, text, source, unit, stall, reason, pc, lanes, fused) = row
+        (cycle, end, core, block, warps, lane, inst, text, source, unit, stall, reason, pc, lanes, fused,
+         least_stall) = row
         warp = str(warps[0]) if warps[0] == warps[1] else f"{warps[0]}-{warps[1]}"
         result.append(
             TimelineEntry(cycle, end, core, block, warp, lane, inst, text, source, unit, stall, reason, pc,
-                          lanes, fused, stage_of(pc))
+                          lanes, fused, stage_of(pc), least_stall)
         )  # fmt: skip
     return result

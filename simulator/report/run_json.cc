@@ -466,11 +466,15 @@ void read_timeline(const Json& json, TimingReport& report) {
     e.cause_pc = optional_pc(row.at(13));
     e.held_by_pc = optional_pc(row.at(14));
     e.is_fused = whole<uint32_t>(row.at(15), 1) != 0;
+    const bool has_more = row.size() > 16; // runs saved before there was more end here
+    e.lane_mask = has_more ? whole<uint32_t>(row.at(16)) : 0;
+    e.least_stall_cycles = has_more ? whole<uint32_t>(row.at(17)) : e.stall_cycles;
     const auto is_none_or_pc = [&](uint32_t pc) {
       return pc == UINT32_MAX || pc < report.insns.size();
     };
     if (e.pc >= report.insns.size() || !is_none_or_pc(e.cause_pc) || !is_none_or_pc(e.held_by_pc) ||
-        reason >= kStallReasonCount || e.stall_cycles > e.issue_cycle) {
+        reason >= kStallReasonCount || e.stall_cycles > e.issue_cycle ||
+        e.least_stall_cycles > e.stall_cycles) {
       throw RunFormatError(fmt::format("timeline entry {} is impossible", report.timeline.size()));
     }
     e.reason = static_cast<StallReason>(reason);

@@ -39,7 +39,7 @@ std::string pc_or_null(uint32_t pc) {
 
 std::string timeline_columns_json() {
   return R"(["issue","start","done","core","block","first_warp","last_warp","first_lane","last_lane",)"
-         R"("active_lanes","pc","stall","reason","cause_pc","held_by_pc","fused"])";
+         R"("active_lanes","pc","stall","reason","cause_pc","held_by_pc","fused","lane_mask","least_stall"])";
 }
 
 std::string timeline_rows_json(const TimingReport& report, size_t max_entries) {
@@ -50,7 +50,7 @@ std::string timeline_rows_json(const TimingReport& report, size_t max_entries) {
     const TimelineEntry& e = report.timeline[i];
     // -1 where there is no such insn.
     fmt::format_to(out,
-                   "{}\n[{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}]",
+                   "{}\n[{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}]",
                    i == 0 ? "" : ",",
                    e.issue_cycle,
                    e.start_cycle,
@@ -67,30 +67,34 @@ std::string timeline_rows_json(const TimingReport& report, size_t max_entries) {
                    static_cast<unsigned>(e.reason),
                    static_cast<int32_t>(e.cause_pc),
                    static_cast<int32_t>(e.held_by_pc),
-                   e.is_fused ? 1 : 0);
+                   e.is_fused ? 1 : 0,
+                   e.lane_mask,
+                   e.least_stall_cycles);
   }
   return text + "]";
 }
 
 std::string timeline_csv(const TimingReport& report) {
-  std::string text = "core,block,first_warp,last_warp,lanes,active_lanes,issue_cycle,start_cycle,"
-                     "done_cycle,stall_cycles,stall_reason,cause_pc,held_by_pc,pc,place,unit,"
-                     "mnemonic,stage,fused,insn\n";
+  std::string text =
+      "core,block,first_warp,last_warp,lanes,active_lanes,issue_cycle,start_cycle,"
+      "done_cycle,stall_cycles,least_stall_cycles,stall_reason,cause_pc,held_by_pc,pc,place,unit,"
+      "mnemonic,stage,fused,insn\n";
   auto out = std::back_inserter(text);
   for (const TimelineEntry& e : report.timeline) {
     const ReportInsn& insn = report.insns[e.pc];
     fmt::format_to(out,
-                   "{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n",
+                   "{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n",
                    e.core,
                    e.block,
                    e.first_warp,
                    e.last_warp,
-                   e.lanes(),
+                   csv_field(e.lanes()),
                    e.active_lanes,
                    e.issue_cycle,
                    e.start_cycle,
                    e.done_cycle,
                    e.stall_cycles,
+                   e.least_stall_cycles,
                    e.stall_cycles == 0 ? std::string_view() : info(e.reason).name,
                    pc_or_empty(e.cause_pc),
                    pc_or_empty(e.held_by_pc),
@@ -124,7 +128,8 @@ std::string timeline_json(const TimingReport& report) {
     fmt::format_to(out,
                    "{}\n  {{\"core\": {}, \"block\": {}, \"first_warp\": {}, \"last_warp\": {}, "
                    "\"lanes\": \"{}\", \"active_lanes\": {}, \"issue_cycle\": {}, "
-                   "\"start_cycle\": {}, \"done_cycle\": {}, \"stall_cycles\": {}, ",
+                   "\"start_cycle\": {}, \"done_cycle\": {}, \"stall_cycles\": {}, "
+                   "\"least_stall_cycles\": {}, ",
                    is_first ? "" : ",",
                    e.core,
                    e.block,
@@ -135,7 +140,8 @@ std::string timeline_json(const TimingReport& report) {
                    e.issue_cycle,
                    e.start_cycle,
                    e.done_cycle,
-                   e.stall_cycles);
+                   e.stall_cycles,
+                   e.least_stall_cycles);
     fmt::format_to(out,
                    "\"stall_reason\": {}, \"cause_pc\": {}, \"held_by_pc\": {}, \"pc\": {}, "
                    "\"file\": {}, \"line\": {}, \"unit\": \"{}\", \"mnemonic\": {}, \"stage\": {}, "

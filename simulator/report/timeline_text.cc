@@ -13,9 +13,20 @@ namespace {
 
 constexpr unsigned kMinBar = 16;
 constexpr unsigned kMaxText = 34;
+constexpr size_t kMaxLanes = 20;
 
 std::string cycles_of(uint64_t issue, uint64_t done) {
   return fmt::format("{}-{}", issue, done);
+}
+
+/// The lanes in a column: of a long list how it begins and how many there are.
+std::string short_lanes(const TimelineEntry& entry) {
+  const std::string text = entry.lanes_text();
+  if (text.size() <= kMaxLanes) {
+    return text;
+  }
+  const std::string end = fmt::format(",.. ({})", entry.active_lanes);
+  return text.substr(0, text.rfind(',', kMaxLanes - end.size())) + end;
 }
 
 struct Row {
@@ -79,11 +90,11 @@ std::string timeline_text(const TimingReport& report, const GanttOptions& option
     Row row;
     row.entry = &entry;
     row.where = fmt::format("{}.{}", entry.core, entry.block);
-    row.lanes = entry.lanes();
+    row.lanes = short_lanes(entry);
     row.text = fit_text(insn.stage.empty() ? insn.text : insn.stage + ": " + insn.text, kMaxText);
     row.wait = entry.stall_cycles == 0
                    ? std::string()
-                   : fmt::format("{} {}", entry.stall_cycles, info(entry.reason).name);
+                   : fmt::format("{} {}", entry.stall_text(), info(entry.reason).name);
     rows.push_back(std::move(row));
   }
   if (rows.empty()) {

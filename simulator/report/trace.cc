@@ -162,6 +162,10 @@ private:
     return insn.stage.empty() ? insn.mnemonic : insn.stage + ": " + insn.mnemonic;
   }
 
+  std::string name_of(const TimelineEntry& entry) const {
+    return name_of(report_.insns[entry.pc]) + (entry.active_lanes == 0 ? " (no lane)" : "");
+  }
+
   /// Copies and matrix operations on the rows of their unit.
   void add_unit_slice(const TimelineEntry& entry) {
     const ReportInsn& insn = report_.insns[entry.pc];
@@ -209,25 +213,26 @@ private:
              row,
              block.slot == 0 ? fmt::format("warp {}", warp)
                              : fmt::format("warp {} of blocks {}", warp, block.slot));
+    const WarpWait wait = entry.wait_of(warp);
     uint64_t& end = row_ends_[{entry.core, row}];
     uint64_t target = entry.issue_cycle; // where arrows end
-    const uint64_t from = std::max(end, entry.issue_cycle - entry.stall_cycles);
-    if (entry.stall_cycles != 0 && from < entry.issue_cycle) {
+    const uint64_t from = std::max(end, entry.issue_cycle - wait.stall_cycles);
+    if (wait.stall_cycles != 0 && from < entry.issue_cycle) {
       event(R"({{"ph":"X","cat":"wait","name":"{}","pid":{},"tid":{},"ts":{},"dur":{},"args":{{)"
             R"("cycle":{},"cycles":{},"meaning":{},"before":{},"source":{}{}}}}})",
-            info(entry.reason).name,
+            info(wait.reason).name,
             entry.core,
             row,
             time(from),
             duration(from, entry.issue_cycle),
             from,
             entry.issue_cycle - from,
-            json_string(info(entry.reason).meaning),
+            json_string(info(wait.reason).meaning),
             json_string(insn.mnemonic),
             json_string(insn.place),
-            entry.cause_pc < report_.insns.size()
-                ? ",\"cause\":" + json_string(report_.insns[entry.cause_pc].text + " at " +
-                                              report_.insns[entry.cause_pc].place)
+            wait.cause_pc < report_.insns.size()
+                ? ",\"cause\":" + json_string(report_.insns[wait.cause_pc].text + " at " +
+                                              report_.insns[wait.cause_pc].place)
                 : std::string());
       target = from;
     }
@@ -235,7 +240,7 @@ private:
       event(R"({{"ph":"X","cat":"insn","name":{},"pid":{},"tid":{},"ts":{},"dur":{},"args":{{)"
             R"("cycle":{},"done_cycle":{},"block":{},"lanes":"{}","active_lanes":{},"unit":"{}",)"
             R"("source":{},"insn":{}}}}})",
-            json_string(name_of(insn)),
+            json_string(name_of(entry)),
             entry.core,
             row,
             time(entry.issue_cycle),

@@ -229,6 +229,8 @@ void CoreModel::describe(const TimedBlock& block,
   if (lanes != 0) {
     entry.first_lane = warp * isa::kWarpLanes + static_cast<uint32_t>(std::countr_zero(lanes));
     entry.last_lane = warp * isa::kWarpLanes + 31 - static_cast<uint32_t>(std::countl_zero(lanes));
+    const bool has_all = entry.last_lane - entry.first_lane + 1 == entry.active_lanes;
+    entry.lane_mask = has_all ? 0 : exec_mask;
   }
 }
 

@@ -2,15 +2,95 @@
 // Adding to the timeline, and the merging of neighbouring warps.
 #include "simulator/timing/timeline.h"
 
+#include "isa/insn.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 
 namespace pto::sim {
 
+namespace {
+
+std::string range(uint32_t first, uint32_t last) {
+  return first == last ? fmt::format("{}", first) : fmt::format("{}-{}", first, last);
+}
+
+WarpWait longest_wait(const TimelineEntry& entry) {
+  return {entry.stall_cycles, entry.reason, entry.cause_pc};
+}
+
+/// An entry can say exactly which lanes of both took part.
+bool have_lanes_in_a_row(const TimelineEntry& first, const TimelineEntry& second) {
+  if (first.active_lanes == 0 || second.active_lanes == 0) {
+    return first.active_lanes == second.active_lanes;
+  }
+  return first.lane_mask == 0 && second.lane_mask == 0 && first.last_lane + 1 == second.first_lane;
+}
+
+void widen(TimelineEntry& entry, const TimelineEntry& next) {
+  if (!entry.waits.empty() || longest_wait(entry) != longest_wait(next)) {
+    entry.waits.resize(entry.last_warp - entry.first_warp + 1, longest_wait(entry));
+    entry.waits.push_back(longest_wait(next));
+  }
+  entry.last_warp = next.last_warp;
+  entry.last_lane = next.last_lane;
+  entry.active_lanes += next.active_lanes;
+  entry.done_cycle = std::max(entry.done_cycle, next.done_cycle);
+  entry.least_stall_cycles = std::min(entry.least_stall_cycles, next.stall_cycles);
+  if (next.stall_cycles > entry.stall_cycles) {
+    entry.stall_cycles = next.stall_cycles;
+    entry.reason = next.reason;
+    entry.cause_pc = next.cause_pc;
+  }
+}
+
+} // namespace
+
 std::string TimelineEntry::lanes() const {
-  return first_lane == last_lane ? fmt::format("{}", first_lane)
-                                 : fmt::format("{}-{}", first_lane, last_lane);
+  if (active_lanes == 0) {
+    return "none";
+  }
+  if (lane_mask == 0) {
+    return range(first_lane, last_lane);
+  }
+  std::string text;
+  const uint32_t base = first_warp * isa::kWarpLanes;
+  for (uint32_t from = 0; from < isa::kWarpLanes;) {
+    const uint32_t rest = lane_mask >> from;
+    if (rest == 0) {
+      break;
+    }
+    from += static_cast<uint32_t>(std::countr_zero(rest));
+    const auto count = static_cast<uint32_t>(std::countr_one(lane_mask >> from));
+    text += (text.empty() ? "" : ",") + range(base + from, base + from + count - 1);
+    from += count;
+  }
+  return text;
+}
+
+std::string TimelineEntry::lanes_text() const {
+  return active_lanes != 0 ? lanes()
+                           : fmt::format("none (warp{} {})",
+                                         first_warp == last_warp ? "" : "s",
+                                         range(first_warp, last_warp));
+}
+
+WarpWait TimelineEntry::wait_of(uint32_t warp) const {
+  return waits.empty() ? longest_wait(*this) : waits[warp - first_warp];
+}
+
+std::string TimelineEntry::stall_text() const {
+  return range(least_stall_cycles, stall_cycles);
+}
+
+uint32_t TimelineEntry::latest_warp() const {
+  const auto least =
+      std::min_element(waits.begin(), waits.end(), [](const WarpWait& a, const WarpWait& b) {
+        return a.stall_cycles < b.stall_cycles;
+      });
+  return first_warp + static_cast<uint32_t>(least - waits.begin());
 }
 
 size_t Timeline::add(const TimelineEntry& entry) {
@@ -25,19 +105,11 @@ size_t Timeline::add(const TimelineEntry& entry) {
     if (other.issue_cycle != entry.issue_cycle) {
       break;
     }
-    const bool is_neighbour =
-        other.last_warp + 1 == entry.first_warp && other.last_lane + 1 == entry.first_lane;
+    const bool is_neighbour = other.last_warp + 1 == entry.first_warp;
     if (is_neighbour && other.core == entry.core && other.block == entry.block &&
-        other.pc == entry.pc && other.is_fused == entry.is_fused) {
-      other.last_warp = entry.last_warp;
-      other.last_lane = entry.last_lane;
-      other.active_lanes += entry.active_lanes;
-      other.done_cycle = std::max(other.done_cycle, entry.done_cycle);
-      if (entry.stall_cycles > other.stall_cycles) {
-        other.stall_cycles = entry.stall_cycles;
-        other.reason = entry.reason;
-        other.cause_pc = entry.cause_pc;
-      }
+        other.pc == entry.pc && other.is_fused == entry.is_fused &&
+        have_lanes_in_a_row(other, entry)) {
+      widen(other, entry);
       return back - 1;
     }
   }
@@ -46,6 +118,7 @@ size_t Timeline::add(const TimelineEntry& entry) {
     return SIZE_MAX;
   }
   entries_.push_back(entry);
+  entries_.back().least_stall_cycles = entry.stall_cycles;
   return entries_.size() - 1;
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The timeline of a run: one entry for each insn of a warp, and for neighbouring warps of a block
-// that issue the same insn in the same cycle one entry together. Bounded: what is beyond the limits
-// is counted, not kept, and reports say so.
+// that issue the same insn in the same cycle one entry together, where its lanes are all those from
+// the first to the last, or none. Bounded: what is beyond the limits is counted, not kept, and
+// reports say so.
 #pragma once
 
 #include "simulator/timing/stall.h"
@@ -12,6 +13,14 @@
 
 namespace pto::sim {
 
+/// The wait of a warp before its issue.
+struct WarpWait {
+  uint32_t stall_cycles = 0;
+  StallReason reason = StallReason::kOperand; // the largest part of them
+  uint32_t cause_pc = UINT32_MAX; // insn that wrote the late operand, or started the awaited copy
+  bool operator==(const WarpWait&) const = default;
+};
+
 struct TimelineEntry {
   uint64_t issue_cycle = 0;
   uint64_t done_cycle = 0;  // result usable
@@ -21,18 +30,29 @@ struct TimelineEntry {
   uint32_t pc = 0;
   uint32_t first_warp = 0;
   uint32_t last_warp = 0;
-  uint32_t first_lane = 0; // within the block, of the active lanes
+  uint32_t first_lane = 0; // within the block, of the active lanes; without one, of those there
   uint32_t last_lane = 0;
-  uint32_t active_lanes = 0;                  // all warps of the entry together
-  uint32_t stall_cycles = 0;                  // before the issue: the most of its warps
+  uint32_t lane_mask = 0;          // of its only warp, where some between them are missing; else 0
+  uint32_t active_lanes = 0;       // all warps of the entry together; 0: a guard held for no lane
+  uint32_t stall_cycles = 0;       // before the issue: the most of its warps
+  uint32_t least_stall_cycles = 0; // and the least; the timeline sets it
   StallReason reason = StallReason::kOperand; // the largest part of them
   uint32_t cause_pc = UINT32_MAX;   // insn that wrote the late operand, or started the awaited copy
   uint32_t held_by_pc = UINT32_MAX; // insn that still used its bytes of l1 and delayed its start
   uint8_t unit = 0;                 // isa::Unit
   bool is_fused = false;            // joined with the insn before it
+  std::vector<WarpWait> waits;      // by warp from first_warp, where they differ; else empty
 
-  /// "0-255", "7"
+  /// The active lanes: "0-255", "7", "0-2,5"; "none".
   [[nodiscard]] std::string lanes() const;
+  /// For a reader: the same, but "none (warp 3)".
+  [[nodiscard]] std::string lanes_text() const;
+  /// What a warp of the entry waited.
+  [[nodiscard]] WarpWait wait_of(uint32_t warp) const;
+  /// Cycles that its warps waited, for a reader: "75", "75-1222".
+  [[nodiscard]] std::string stall_text() const;
+  /// Of its warps the first one that waited least: of those that issue together it came last.
+  [[nodiscard]] uint32_t latest_warp() const;
 };
 
 struct TimelineLimits {

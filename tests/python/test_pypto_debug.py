@@ -258,7 +258,18 @@ def test_timeline():
     assert by_inst["FMA"].source.endswith(source)
     assert by_inst["FMA"].stall > 0 and by_inst["FMA"].reason in dbg.stall_reasons()
     assert all(e.end >= e.cycle for e in timeline)
+    assert all(e.least_stall == e.stall for e in timeline if e.warp == "0")
     assert Case(schedule="lockstep").ctx.get_instruction_timeline() == []
+
+
+def test_a_warp_without_an_active_lane_has_a_row_of_its_own():
+    buffers = [pto.Tensor.from_numpy(np.ones(128, np.float32)) for _ in range(3)]
+    ctx = dbg.debug_kernel(vector_add, args=(*buffers, 96), grid=1, block=128, verbose=False)
+    ctx.continue_()
+    timeline = ctx.get_instruction_timeline()
+    stores = [(e.lane, e.warp, e.lanes) for e in timeline if e.inst == "STORE"]
+    assert sorted(stores) == [("0-95", "0-2", 96), ("none", "3", 0)]
+    assert all((e.lane == "none") == (e.lanes == 0) for e in timeline)
 
 
 def test_profiles_change_time_and_nothing_else():

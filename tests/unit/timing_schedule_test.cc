@@ -480,6 +480,45 @@ TEST_CASE("38 status says what a warp waits for") {
   CHECK(status.ready_cycle == 8);
 }
 
+TEST_CASE("a timeline entry has lanes in a row, or none, and knows the wait of each warp") {
+  Timeline timeline;
+  const auto add = [&](uint32_t warp, uint32_t lanes, uint32_t mask, uint32_t stall) {
+    TimelineEntry entry;
+    entry.issue_cycle = 100;
+    entry.first_warp = entry.last_warp = warp;
+    entry.first_lane = warp * 32;
+    entry.last_lane = warp * 32 + 31;
+    entry.active_lanes = lanes;
+    entry.lane_mask = mask;
+    entry.stall_cycles = stall;
+    entry.reason = stall > 50 ? StallReason::kBlockBarrier : StallReason::kCopyWait;
+    timeline.add(entry);
+  };
+  add(0, 32, 0, 80);
+  add(1, 32, 0, 5);
+  add(2, 32, 0, 80);
+  add(3, 0, 0, 80);
+  add(4, 0, 0, 80);
+  add(5, 4, 0x8000000d, 80);
+  add(6, 32, 0, 80);
+  std::vector<std::string> lanes;
+  for (const TimelineEntry& entry : timeline.entries()) {
+    lanes.push_back(entry.lanes_text());
+  }
+  CHECK(lanes ==
+        std::vector<std::string>{"0-95", "none (warps 3-4)", "160,162-163,191", "192-223"});
+  CHECK(timeline.entries()[1].lanes() == "none");
+
+  const TimelineEntry& mixed = timeline.entries()[0];
+  CHECK(mixed.stall_text() == "5-80");
+  CHECK(mixed.reason == StallReason::kBlockBarrier);
+  CHECK(mixed.latest_warp() == 1);
+  CHECK(mixed.wait_of(1).reason == StallReason::kCopyWait);
+  CHECK(mixed.wait_of(2) == mixed.wait_of(0));
+  CHECK(timeline.entries()[1].stall_text() == "80");
+  CHECK(timeline.entries()[1].latest_warp() == 3);
+}
+
 TEST_CASE("39 the timeline keeps to its limits and counts the rest") {
   Script s({op(kRows.alu, {r(0), r(9)}), op(kRows.alu, {r(1), r(9)}), op(kRows.exit, {})});
   s.blocks = 4;

@@ -3,8 +3,29 @@
 // works on. Blocks that follow each other on a core share rows.
 
 const C = Object.fromEntries(run.timeline.columns.map((name, index) => [name, index]));
-const GUTTER = 128;
+const GUTTER = 168;
+const LABEL_HEIGHT = 12;
 const AXIS = 26;
+
+/** The active lanes of an entry that has some: "0–255", "0–2,5". */
+function lanesOf(e) {
+  const range = (first, last) => (first === last ? `${first}` : `${first}–${last}`);
+  if (!e[C.lane_mask]) {
+    return range(e[C.first_lane], e[C.last_lane]);
+  }
+  const parts = [];
+  const has = (lane) => lane < 32 && (e[C.lane_mask] >>> lane) & 1;
+  for (let lane = 0; lane < 32; ++lane) {
+    if (has(lane)) {
+      const first = lane;
+      while (has(lane + 1)) {
+        ++lane;
+      }
+      parts.push(range(32 * e[C.first_warp] + first, 32 * e[C.first_warp] + lane));
+    }
+  }
+  return parts.join(',');
+}
 
 class Gantt {
   constructor(rows) {
@@ -125,7 +146,7 @@ class Gantt {
   resize() {
     const width = this.node.clientWidth || 1000;
     if (!this.rowHeight) {
-      this.rowHeight = Math.min(this.mode === 'units' ? 24 : 38, Math.max(9, Math.floor(420 / Math.max(this.rows.length, 1))));
+      this.rowHeight = Math.min(this.mode === 'units' ? 24 : 38, Math.max(this.mode === 'units' ? LABEL_HEIGHT : 9, Math.floor(420 / Math.max(this.rows.length, 1))));
     }
     const height = AXIS + Math.min(Math.max(this.rows.length * this.rowHeight, 60), 460) + 4;
     for (const [canvas, h] of [[this.canvas, height], [this.overview, 46]]) {
@@ -241,7 +262,8 @@ class Gantt {
 
   paintGutter(g) {
     g.textAlign = 'left';
-    const every = Math.ceil(12 / this.rowHeight);
+    const every = Math.ceil(LABEL_HEIGHT / this.rowHeight);
+    this.labels = []; // what is written, for who looks at the page from outside
     for (let row = 0; row < this.rows.length; ++row) {
       const y = this.rowTop(row);
       if (y > this.height || y + this.rowHeight < AXIS) {
@@ -252,12 +274,13 @@ class Gantt {
         g.fillStyle = colour('line');
         g.fillRect(0, y, this.width, 1);
         g.fillStyle = colour('text');
-        g.fillText(name, 10, y + Math.max(this.rowHeight / 2, 7));
+        g.fillText(name, 10, y + Math.max(this.rowHeight / 2, LABEL_HEIGHT / 2));
       }
       if (this.mode === 'units' ? label : row % every === 0) {
         g.fillStyle = colour('dim');
         g.textAlign = 'right';
-        g.fillText(label.length > 12 && group ? run.units[UNITS.indexOf(this.rows[row].unit)].name : label, GUTTER - 8, y + this.rowHeight / 2);
+        g.fillText(label, GUTTER - 8, y + this.rowHeight / 2);
+        this.labels.push({ text: label, from: GUTTER - 8 - g.measureText(label).width, at: y + this.rowHeight / 2, after: group ? 10 + g.measureText(name).width : 0 });
         g.textAlign = 'left';
       }
     }
@@ -291,6 +314,7 @@ class Gantt {
       } else {
         const x0 = this.x(e[C.start]);
         g.fillStyle = unit;
+        g.globalAlpha *= e[C.active_lanes] === 0 ? 0.4 : 1;
         g.fillRect(x0, y, Math.max(1, this.x(to) - x0 - (scale > 3 ? 1 : 0)), height);
       }
       const textFrom = byWarp ? x + 4 : this.x(e[C.start]) + 4;
@@ -320,8 +344,14 @@ class Gantt {
       g.fillRect(x, y + height * 0.45, tail, height * 0.55);
     }
     g.globalAlpha = faded ? 0.2 : 1;
-    g.fillStyle = unit;
-    g.fillRect(x, y, Math.max(scale - (scale > 4 ? 1 : 0), 1), height);
+    const width = Math.max(scale - (scale > 4 ? 1 : 0), 1);
+    if (e[C.active_lanes] === 0) { // hollow: no lane executes it
+      g.strokeStyle = unit;
+      g.strokeRect(x + 0.5, y + 0.5, Math.max(width - 1, 0), height - 1);
+    } else {
+      g.fillStyle = unit;
+      g.fillRect(x, y, width, height);
+    }
   }
 
   paintBlocks(g) {
@@ -453,7 +483,8 @@ class Gantt {
   describe([, , e]) {
     const insn = run.insns[e[C.pc]];
     const warps = e[C.first_warp] === e[C.last_warp] ? e[C.first_warp] : `${e[C.first_warp]}–${e[C.last_warp]}`;
-    const lanes = e[C.first_lane] === e[C.last_lane] ? e[C.first_lane] : `${e[C.first_lane]}–${e[C.last_lane]}`;
+    const lanes = e[C.active_lanes] === 0 ? 'no lane: the guard holds in none' : `lanes ${lanesOf(e)}, ${count(e[C.active_lanes])} active`;
+    const waited = e[C.least_stall] === e[C.stall] ? count(e[C.stall]) : `${count(e[C.least_stall])}–${count(e[C.stall])}`;
     const reason = REASONS[e[C.reason]];
     const name = (pc) => `${run.insns[pc].text}  (${run.insns[pc].place})`;
     return tipTable((insn.stage ? insn.stage + ': ' : '') + insn.text, [
@@ -462,9 +493,9 @@ class Gantt {
       e[C.start] > e[C.issue] ? ['began', `cycle ${count(e[C.start])}, after ${count(e[C.start] - e[C.issue])} in the queue`] : null,
       e[C.held_by_pc] >= 0 ? ['held by', name(e[C.held_by_pc])] : null,
       ['done', `cycle ${count(e[C.done])}, ${count(e[C.done] - e[C.issue])} later`],
-      ['waited', e[C.stall] ? `${count(e[C.stall])} cycles, mostly ${reason.name}: ${reason.meaning}` : 'not at all'],
+      ['waited', e[C.stall] ? `${waited} cycles, mostly ${reason.name}: ${reason.meaning}` : 'not at all'],
       e[C.stall] && e[C.cause_pc] >= 0 ? ['for', name(e[C.cause_pc])] : null,
-      ['where', `core ${e[C.core]}, block ${e[C.block]}, warp ${warps}, lanes ${lanes}, ${e[C.active_lanes]} active`],
+      ['where', `core ${e[C.core]}, block ${e[C.block]}, warp ${warps}, ${lanes}`],
       ['unit', run.units[UNITS.indexOf(insn.unit)].summary],
     ]);
   }
