@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds bubbles in the timeline. The cause of one is the wait, of the warp that ended it, that
-// covers most of it: a matrix operation seldom waits itself; the WAIT some insns before it does.
+// Finds bubbles in the timeline. The cause of one is what the warp that ended it waited for longest
+// in it, all waits for one reason added up: a matrix operation seldom waits itself; the WAIT some
+// insns before it does. Of warps that end it together the one counts that came last: the others
+// have waited for it.
 #include "simulator/report/bubbles.h"
 
 #include "isa/insn_desc.h"
@@ -18,7 +20,7 @@ namespace pto::sim {
 
 namespace {
 
-// How far back a warp's waits are looked for.
+// How far back, in entries, a warp's waits are looked for.
 constexpr size_t kMaxLookBack = 512;
 
 struct Cause {
@@ -58,7 +60,10 @@ public:
       Core& core = cores_[entry.core];
       look_at_issue(core, entry);
       look_at_unit(core, entry);
-      by_block_[entry.block].push_back(i);
+      for (uint32_t warp = entry.first_warp; warp <= entry.last_warp; ++warp) {
+        by_warp_[{entry.block, warp}].push_back(i);
+      }
+      first_of_block_.try_emplace(entry.block, i);
       by_core_[entry.core].push_back(i);
     }
     std::vector<Bubble> result;
@@ -97,12 +102,18 @@ private:
     const uint64_t from =
         core.has_issued ? core.next_issue : entry.issue_cycle - entry.stall_cycles;
     if (entry.issue_cycle > from) {
-      Cause cause{entry.pc, entry.cause_pc, entry.reason};
+      const uint64_t half = (entry.issue_cycle - from + 1) / 2;
+      const uint32_t latest = entry.latest_warp();
+      const WarpWait own = entry.wait_of(latest);
+      const WarpWait wait = own.stall_cycles >= half
+                                ? own
+                                : WarpWait{entry.stall_cycles, entry.reason, entry.cause_pc};
+      Cause cause{entry.pc, wait.cause_pc, wait.reason};
       // Before the block was there, nobody waited.
-      if (entry.stall_cycles < (entry.issue_cycle - from + 1) / 2) {
+      if (wait.stall_cycles < half) {
         cause = {entry.pc, UINT32_MAX, StallReason::kEmpty, false, true};
       }
-      add("issue", from, entry.issue_cycle, entry, cause);
+      add("issue", from, entry.issue_cycle, entry, latest, cause);
     }
     core.has_issued = true;
     core.next_issue = std::max(core.next_issue, entry.issue_cycle + 1);
@@ -119,65 +130,98 @@ private:
     const uint64_t start = std::max(entry.issue_cycle, entry.start_cycle);
     uint64_t& busy_until = core.busy_until[entry.unit];
     if (core.is_used[entry.unit] && start > busy_until) {
+      const uint32_t warp = entry.latest_warp();
       const Cause cause = entry.held_by_pc != UINT32_MAX
                               ? Cause{entry.pc, entry.held_by_pc, StallReason::kUnit, true}
-                              : find_cause(entry, busy_until, start);
-      add(isa::kUnits[entry.unit].letter, busy_until, start, entry, cause);
+                              : find_cause(entry, warp, busy_until, start);
+      add(isa::kUnits[entry.unit].letter, busy_until, start, entry, warp, cause);
     }
     core.is_used[entry.unit] = true;
     busy_until = std::max(busy_until, entry.done_cycle);
   }
 
-  /// The wait of the entry's warp that covers most of [from, to).
-  Cause find_cause(const TimelineEntry& entry, uint64_t from, uint64_t to) const {
-    Cause cause{entry.pc};
-    uint64_t most = 0;
+  /// Cycles of [from, to) that a warp spent in the wait before an entry of it.
+  static uint64_t
+  part_of(const TimelineEntry& entry, const WarpWait& wait, uint64_t from, uint64_t to) {
+    const uint64_t begin = std::max(from, entry.issue_cycle - wait.stall_cycles);
+    const uint64_t end = std::min(to, entry.issue_cycle);
+    return end > begin ? end - begin : 0;
+  }
+
+  /// What `warp` waited for longest in [from, to), up to the entry: the reason with most cycles,
+  /// and where it waited most for that.
+  Cause longest_wait(
+      const TimelineEntry& entry, uint32_t warp, uint64_t from, uint64_t to, uint64_t& most) const {
+    StallCycles by_reason;
+    std::map<std::tuple<StallReason, uint32_t, uint32_t>, uint64_t> by_place;
     const auto consider = [&](const TimelineEntry& other) {
-      const uint64_t begin = std::max(from, other.issue_cycle - other.stall_cycles);
-      const uint64_t end = std::min(to, other.issue_cycle);
-      if (end > begin && end - begin > most) {
-        most = end - begin;
-        cause = {other.pc, other.cause_pc, other.reason};
-      }
+      const WarpWait wait = other.wait_of(warp);
+      const uint64_t cycles = part_of(other, wait, from, to);
+      by_reason[wait.reason] += cycles;
+      by_place[{wait.reason, other.pc, wait.cause_pc}] += cycles;
     };
     consider(entry);
-    const auto look_back = [&](const std::vector<size_t>& indices, bool of_any_warp) {
+    const auto found = by_warp_.find({entry.block, warp});
+    if (found != by_warp_.end()) {
       size_t looked_at = 0;
-      for (auto at = indices.rbegin(); at != indices.rend(); ++at) {
+      for (auto at = found->second.rbegin(); at != found->second.rend(); ++at) {
         const TimelineEntry& other = report_.timeline[*at];
         if (other.issue_cycle < from || ++looked_at > kMaxLookBack) {
           break;
         }
-        if (of_any_warp ||
-            (other.first_warp <= entry.first_warp && entry.first_warp <= other.last_warp)) {
-          consider(other);
-        }
+        consider(other);
       }
-    };
-    const auto found = by_block_.find(entry.block);
-    if (found != by_block_.end()) {
-      look_back(found->second, false);
     }
+    const StallReason reason = largest_stall(by_reason);
+    most = by_reason[reason];
+    Cause cause{entry.pc};
+    uint64_t most_there = 0;
+    for (const auto& [place, cycles] : by_place) {
+      if (std::get<0>(place) == reason && cycles > most_there) {
+        most_there = cycles;
+        cause = {std::get<1>(place), std::get<2>(place), reason};
+      }
+    }
+    return cause;
+  }
+
+  /// What kept the unit idle in [from, to), which `warp` ended with the entry.
+  Cause find_cause(const TimelineEntry& entry, uint32_t warp, uint64_t from, uint64_t to) const {
+    uint64_t most = 0;
+    Cause cause = longest_wait(entry, warp, from, to, most);
+    const auto found = first_of_block_.find(entry.block);
     const TimelineEntry& first =
-        found != by_block_.end() ? report_.timeline[found->second.front()] : entry;
+        found != first_of_block_.end() ? report_.timeline[found->second] : entry;
     const uint64_t block_begin = first.issue_cycle - first.stall_cycles;
-    if (block_begin > from) {
-      // The block came within the stretch: the one before waited, or the core had none.
-      uint64_t empty_from = from;
-      const auto on_core = by_core_.find(entry.core);
-      if (on_core != by_core_.end()) {
-        look_back(on_core->second, true);
-        for (auto at = on_core->second.rbegin(); at != on_core->second.rend(); ++at) {
-          const TimelineEntry& other = report_.timeline[*at];
-          if (other.issue_cycle < block_begin) {
-            empty_from = std::max(empty_from, other.issue_cycle);
-            break;
-          }
+    if (block_begin <= from) {
+      return cause;
+    }
+    // The block came within the stretch: the one before waited, or the core had none.
+    uint64_t empty_from = from;
+    const auto on_core = by_core_.find(entry.core);
+    if (on_core != by_core_.end()) {
+      size_t looked_at = 0;
+      for (auto at = on_core->second.rbegin(); at != on_core->second.rend(); ++at) {
+        const TimelineEntry& other = report_.timeline[*at];
+        if (other.issue_cycle < from || ++looked_at > kMaxLookBack) {
+          break;
+        }
+        const WarpWait wait{other.stall_cycles, other.reason, other.cause_pc};
+        if (const uint64_t cycles = part_of(other, wait, from, to); cycles > most) {
+          most = cycles;
+          cause = {other.pc, other.cause_pc, other.reason};
         }
       }
-      if (block_begin > empty_from && block_begin - empty_from > most) {
-        return {first.pc, UINT32_MAX, StallReason::kEmpty, false, true};
+      for (auto at = on_core->second.rbegin(); at != on_core->second.rend(); ++at) {
+        const TimelineEntry& other = report_.timeline[*at];
+        if (other.issue_cycle < block_begin) {
+          empty_from = std::max(empty_from, other.issue_cycle);
+          break;
+        }
       }
+    }
+    if (block_begin > empty_from && block_begin - empty_from > most) {
+      return {first.pc, UINT32_MAX, StallReason::kEmpty, false, true};
     }
     return cause;
   }
@@ -186,6 +230,7 @@ private:
            uint64_t from,
            uint64_t to,
            const TimelineEntry& entry,
+           uint32_t warp,
            const Cause& cause) {
     const bool has_cause = cause.is_held || is_of_operand(cause.reason);
     const uint32_t cause_pc = has_cause ? cause.cause_pc : UINT32_MAX;
@@ -209,7 +254,7 @@ private:
       bubble.longest_from = from;
       bubble.core = entry.core;
       bubble.block = entry.block;
-      bubble.warp = entry.first_warp;
+      bubble.warp = warp;
     }
   }
 
@@ -254,7 +299,9 @@ private:
 
   const TimingReport& report_;
   std::map<uint32_t, Core> cores_;
-  std::unordered_map<uint64_t, std::vector<size_t>> by_block_; // what is recorded so far
+  // What is recorded so far.
+  std::map<std::pair<uint64_t, uint32_t>, std::vector<size_t>> by_warp_; // of a block
+  std::unordered_map<uint64_t, size_t> first_of_block_;
   std::unordered_map<uint32_t, std::vector<size_t>> by_core_;
   std::map<Key, Bubble> bubbles_;
 };
