@@ -27,6 +27,9 @@ std::string warp_state(const Session& session, const sim::BlockRun& run, uint32_
   if (!status || status->ready_cycle <= session.cycle()) {
     return "ready";
   }
+  if (status->has_issued && status->reason == sim::StallReason::kIssueSlot) {
+    return fmt::format("has issued, ready at cycle {}", status->ready_cycle);
+  }
   return status->ready_cycle == UINT64_MAX
              ? fmt::format("stalled: {}", sim::info(status->reason).name)
              : fmt::format(

@@ -202,6 +202,12 @@ bool why(Debugger& debugger, std::string_view /*arguments*/) {
     debugger.print("It may issue in this cycle ({}).\n", session->cycle());
     return true;
   }
+  if (status->has_issued && status->reason == sim::StallReason::kIssueSlot) {
+    debugger.print("It has issued in this cycle ({}); its next issue may be in cycle {}.\n",
+                   session->cycle(),
+                   status->ready_cycle);
+    return true;
+  }
   debugger.print("It {}: {} ({})\n",
                  status->ready_cycle == UINT64_MAX
                      ? std::string("waits for others")

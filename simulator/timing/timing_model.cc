@@ -313,7 +313,11 @@ TimingModel::WarpStatus TimingModel::status(uint32_t place, uint32_t warp) const
   }
   const Holds& holds = state.holds;
   const uint64_t ready = holds.ready();
-  if (ready <= impl_->run.latest_issue) {
+  const bool is_past_now = state.cursor > impl_->run.latest_issue;
+  status.has_issued = is_past_now && state.counters.issued_cycles != 0;
+  if (ready <= impl_->run.latest_issue && is_past_now && !status.has_issued) {
+    status.reason = StallReason::kEmpty; // its block is still to begin
+  } else if (ready <= impl_->run.latest_issue) {
     const CoreModel::UnitWait unit = impl_->cores[core]->unit_wait(state);
     status.reason = unit.until > impl_->run.latest_issue ? unit.reason : StallReason::kIssueSlot;
   } else if (ready == holds.operand.done_cycle) {

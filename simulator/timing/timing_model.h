@@ -123,6 +123,7 @@ public:
   struct WarpStatus {
     bool is_done = false;
     bool is_blocked = false;  // at a barrier
+    bool has_issued = false;  // in the latest cycle in which any warp did; it has had its turn
     uint64_t ready_cycle = 0; // earliest next issue; UINT64_MAX: depends on others
     StallReason reason = StallReason::kOperand;
     uint32_t cause_pc = UINT32_MAX; // insn whose result is awaited
