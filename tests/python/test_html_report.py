@@ -245,6 +245,65 @@ def test_nothing_is_cut_off_on_a_narrow_screen(page):
     page.call("Emulation.setDeviceMetricsOverride", width=1360, height=900, deviceScaleFactor=1, mobile=False)
 
 
+LATE = """
+.pto 1
+.kernel k(ptr.u32 a)
+    mov.u32      r0, %tid.x
+    cmp.lt.u32   p0, r0, 32
+@!p0 bra         arrive
+    nop          500
+arrive:
+    barrier_block
+@p0 store.u32    hbm[a + r0*4], r0
+    exit
+.end
+"""
+
+
+@pytest.fixture
+def late(browser, tmp_path):
+    """Many cores whose warps wait for the first at a barrier: the longest word for a reason."""
+    (tmp_path / "k.pto").write_text(LATE)
+    command = [PTOSIM, "k.pto", "--grid", "16", "--block", "128", "--arg", "a=zeros:u32[128]"]
+    command += ["--set", "cores=16", "--set", "blocks_per_core=1", "--report", "r.html"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    browser.open(tmp_path / "r.html")
+    assert browser.errors == []
+    return browser
+
+
+@pytest.mark.parametrize("width", [720, 1000, 1360])
+def test_cards_hold_their_words(late, width):
+    late.call("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False)
+    late.settle()
+    assert "block-barrier" in late.run("[...document.querySelectorAll('.tile .v')].map(v => v.innerText).join()")
+    wide = late.run(
+        "[...document.querySelectorAll('.tile .v')].filter(v => v.scrollWidth > v.clientWidth).map(v => v.innerText)"
+    )
+    late.call("Emulation.setDeviceMetricsOverride", width=1360, height=900, deviceScaleFactor=1, mobile=False)
+    assert wide == []
+
+
+def test_units_are_named_where_nothing_else_is(late):
+    late.run("gantt.setMode('units')")
+    late.settle()
+    labels = late.run("gantt.labels")
+    assert {"scalar and control", "lane arithmetic", "load and store"} == {label["text"] for label in labels}
+    assert all(label["from"] > label["after"] for label in labels)
+    heights = [label["at"] for label in labels]
+    assert min(b - a for a, b in zip(heights, heights[1:])) >= 11
+
+
+def test_an_insn_without_an_active_lane_says_so(late):
+    none = late.run(
+        "gantt.items.filter(([, , e]) => run.insns[e[C.pc]].mnemonic.startsWith('STORE'))"
+        ".map((item) => gantt.describe(item).map((node) => node.innerText).join(' '))"
+    )
+    assert any("no lane: the guard holds in none" in text for text in none)
+    assert any("lanes 0–31, 32 active" in text for text in none)
+
+
 HOSTILE = """
 .pto 1
 .kernel k(ptr.u32 a)

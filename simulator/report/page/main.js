@@ -70,7 +70,7 @@ function warnings() {
 
 function tile(key, value, unit, detail, fraction) {
   return el('div', { class: 'tile' }, el('div', { class: 'k' }, key),
-    el('div', { class: 'v' }, value, unit ? el('small', {}, unit) : null), el('div', { class: 'd', title: detail }, detail),
+    el('div', { class: value.length > 9 ? 'v long' : 'v' }, value, unit ? el('small', {}, unit) : null), el('div', { class: 'd', title: detail }, detail),
     fraction === undefined ? null : el('div', { class: 'meter' }, el('i', { style: `width:${Math.min(100, 100 * fraction)}%` })));
 }
 
