@@ -24,6 +24,13 @@ struct Counter {
   uint64_t after = 0;
 };
 
+/// Cycles of a source line, and where it stands in each run; empty: not there.
+struct LineCounter {
+  Counter cycles;
+  std::string before_place;
+  std::string after_place;
+};
+
 std::string change(uint64_t before, uint64_t after) {
   if (before == after) {
     return "=";
@@ -80,34 +87,75 @@ std::string code_of(std::string_view text) {
   return code;
 }
 
-/// Lines by what they say: the number moves when a line is inserted before.
-std::vector<Counter> lines_of(const TimingReport& a, const TimingReport& b) {
-  std::map<std::string, Counter> lines;
-  std::vector<std::string> order;
-  const auto add = [&](const TimingReport& report, uint64_t Counter::*side) {
-    for (const ReportLine& line : report.lines) {
-      const std::string text = code_of(line.text);
-      if (lines.find(text) == lines.end()) {
-        order.push_back(text);
-      }
-      Counter& counter = lines[text];
-      counter.name = text;
-      counter.*side += line.cycles();
-    }
-  };
-  add(a, &Counter::before);
-  add(b, &Counter::after);
-  std::vector<Counter> result;
-  for (const std::string& text : order) {
-    result.push_back(lines[text]);
+/// "18", with its file where there are several, "insn 4" where lines are unknown.
+std::string place_of(const TimingReport& report, const ReportLine& line) {
+  if (line.line == 0) {
+    return line.pcs.empty() ? std::string("?") : fmt::format("insn {}", line.pcs.front());
   }
-  std::stable_sort(result.begin(), result.end(), [](const Counter& x, const Counter& y) {
-    const auto size = [](const Counter& c) {
-      return c.before > c.after ? c.before - c.after : c.after - c.before;
-    };
+  if (report.files.size() <= 1) {
+    return std::to_string(line.line);
+  }
+  const std::string& file = report.files[line.file];
+  return fmt::format("{}:{}", file.substr(file.rfind('/') + 1), line.line);
+}
+
+/// Lines by what they say: the number moves when a line is inserted before. Of equal lines the
+/// first of one run stands for the first of the other, and so on.
+std::vector<LineCounter> lines_of(const TimingReport& a, const TimingReport& b) {
+  std::map<std::pair<std::string, size_t>, size_t> index_of; // of the text that comes so often
+  std::vector<LineCounter> result;
+  const auto add =
+      [&](const TimingReport& report, uint64_t Counter::*side, std::string LineCounter::*place) {
+        std::map<std::string, size_t> seen;
+        for (const ReportLine& line : report.lines) {
+          const std::string text = code_of(line.text);
+          const auto [found, is_new] = index_of.try_emplace({text, seen[text]++}, result.size());
+          if (is_new) {
+            result.push_back({{text, 0, 0}, {}, {}});
+          }
+          LineCounter& counter = result[found->second];
+          counter.cycles.*side = line.cycles();
+          counter.*place = place_of(report, line);
+        }
+      };
+  add(a, &Counter::before, &LineCounter::before_place);
+  add(b, &Counter::after, &LineCounter::after_place);
+  const auto size = [](const LineCounter& line) {
+    const Counter& c = line.cycles;
+    return c.before > c.after ? c.before - c.after : c.after - c.before;
+  };
+  std::stable_sort(result.begin(), result.end(), [&](const LineCounter& x, const LineCounter& y) {
     return size(x) > size(y);
   });
-  std::erase_if(result, [](const Counter& c) { return c.before == c.after; });
+  std::erase_if(result, [&](const LineCounter& line) { return size(line) == 0; });
+  return result;
+}
+
+/// "18", "18 -> 20", "- -> 20".
+std::string places_text(const LineCounter& line) {
+  if (line.before_place == line.after_place) {
+    return line.before_place;
+  }
+  const auto or_dash = [](const std::string& place) { return place.empty() ? "-" : place; };
+  return fmt::format("{} -> {}", or_dash(line.before_place), or_dash(line.after_place));
+}
+
+/// What other than the time is not the same; empty where nothing is.
+std::vector<std::string> differences(const TimingReport& a, const TimingReport& b) {
+  std::vector<std::string> result;
+  if (a.kernel != b.kernel) {
+    result.push_back(fmt::format("kernel ({}, {})", a.kernel, b.kernel));
+  }
+  if (a.grid != b.grid || a.block != b.block) {
+    result.push_back(fmt::format("launch (<<<{}, {}>>>, <<<{}, {}>>>)",
+                                 to_string(a.grid),
+                                 to_string(a.block),
+                                 to_string(b.grid),
+                                 to_string(b.block)));
+  }
+  if (a.profile != b.profile) {
+    result.push_back(fmt::format("machine ({}, {})", a.profile, b.profile));
+  }
   return result;
 }
 
@@ -115,6 +163,21 @@ nlohmann::ordered_json to_json(const std::vector<Counter>& counters) {
   nlohmann::ordered_json json = nlohmann::ordered_json::array();
   for (const Counter& counter : counters) {
     json.push_back({{"name", counter.name}, {"before", counter.before}, {"after", counter.after}});
+  }
+  return json;
+}
+
+nlohmann::ordered_json to_json(const std::vector<LineCounter>& lines) {
+  nlohmann::ordered_json json = nlohmann::ordered_json::array();
+  const auto or_null = [](const std::string& place) {
+    return place.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(place);
+  };
+  for (const LineCounter& line : lines) {
+    json.push_back({{"name", line.cycles.name},
+                    {"before_place", or_null(line.before_place)},
+                    {"after_place", or_null(line.after_place)},
+                    {"before", line.cycles.before},
+                    {"after", line.cycles.after}});
   }
   return json;
 }
@@ -131,6 +194,9 @@ std::string diff_text(const TimingReport& before,
     if (!report->notice.empty()) {
       text += report->notice + '\n';
     }
+  }
+  if (const std::vector<std::string> others = differences(before, after); !others.empty()) {
+    text += fmt::format("note: the runs differ in their {}\n", fmt::join(others, ", "));
   }
   const double speed =
       after.cycles == 0 || before.cycles == 0 ? 1 : before.microseconds() / after.microseconds();
@@ -161,17 +227,20 @@ std::string diff_text(const TimingReport& before,
                 change(counter.before, counter.after)});
   }
   text += stalls.text(2);
-  const std::vector<Counter> lines = lines_of(before, after);
+  const std::vector<LineCounter> lines = lines_of(before, after);
   if (lines.empty()) {
     return text + "\nno source line differs\n";
   }
   text += "\nwarp cycles by source line, largest change first\n";
-  TextTable by_line("rrrl");
+  TextTable by_line("rrrrl");
+  by_line.row({"line", "before", "after", "change", "source"});
   for (size_t i = 0; i < lines.size() && i < kMaxLines; ++i) {
-    by_line.row({std::to_string(lines[i].before),
-                 std::to_string(lines[i].after),
-                 delta(lines[i].before, lines[i].after),
-                 fit_text(lines[i].name, kMaxText)});
+    const Counter& cycles = lines[i].cycles;
+    by_line.row({places_text(lines[i]),
+                 std::to_string(cycles.before),
+                 std::to_string(cycles.after),
+                 delta(cycles.before, cycles.after),
+                 fit_text(cycles.name, kMaxText)});
   }
   text += by_line.text(2);
   if (lines.size() > kMaxLines) {
@@ -184,6 +253,7 @@ std::string diff_json(const TimingReport& before, const TimingReport& after) {
   const nlohmann::ordered_json json = {{"schema", "pto-diff-1"},
                                        {"before", before.title()},
                                        {"after", after.title()},
+                                       {"differences", differences(before, after)},
                                        {"before_microseconds", before.microseconds()},
                                        {"after_microseconds", after.microseconds()},
                                        {"counters", to_json(counters_of(before, after))},
