@@ -30,7 +30,8 @@ class SharedMemory {
 public:
   explicit SharedMemory(const isa::MachineProfile& machine);
 
-  /// Reads `bytes` of one sector, which L2 takes in whole where it misses. `leaves`: when the request leaves its core, at `now` or later.
+  /// Reads `bytes` of one sector, which L2 takes in whole where it misses. `leaves`: when the
+  /// request leaves its core, at `now` or later.
   Arrival read(double now, double leaves, uint64_t address, uint32_t bytes);
   /// Accepts a store; returns when L2 (or HBM) has taken it.
   double write(double now, double leaves, uint64_t address, uint32_t bytes);

@@ -118,8 +118,9 @@ def test_format_clock_and_rows(tmp_path, case, profile):
     # Every entry of the timeline is there, once for each of its warps.
     wanted = collections.Counter()
     for line in table:
+        name = line["mnemonic"] + (" (no lane)" if line["lanes"] == "none" else "")
         for _ in range(int(line["first_warp"]), int(line["last_warp"]) + 1):
-            wanted[line["mnemonic"], int(line["issue_cycle"]), int(line["block"])] += 1
+            wanted[name, int(line["issue_cycle"]), int(line["block"])] += 1
     got = collections.Counter(
         (e["name"], e["args"]["cycle"], e["args"]["block"]) for e in slices(trace, "insn")
     )
