@@ -2,6 +2,7 @@
 // Tables about blocks, warps, lanes and registers.
 #include "debugger/command.h"
 #include "simulator/block.h"
+#include "simulator/checks/finding.h"
 #include "simulator/lane_ranges.h"
 #include "simulator/report/text_table.h"
 
@@ -238,10 +239,7 @@ bool info_predicates(Debugger& debugger, std::string_view /*arguments*/) {
     debugger.print("p{}  {:#010x}  {}\n",
                    p,
                    mask,
-                   mask == 0 ? "false in every lane"
-                             : fmt::format("true in lane{} {}",
-                                           std::has_single_bit(mask) ? "" : "s",
-                                           sim::lane_ranges(mask, ",")));
+                   mask == 0 ? "false in every lane" : "true in " + sim::format_lanes(mask));
   }
   return true;
 }

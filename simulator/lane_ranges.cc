@@ -8,7 +8,7 @@
 
 namespace pto::sim {
 
-std::string lane_ranges(uint32_t mask, std::string_view separator) {
+std::string lane_ranges(uint32_t mask, std::string_view separator, uint32_t first) {
   std::string text;
   for (unsigned i = 0; i < isa::kWarpLanes;) {
     if (((mask >> i) & 1) == 0) {
@@ -20,7 +20,8 @@ std::string lane_ranges(uint32_t mask, std::string_view separator) {
       ++last;
     }
     text += text.empty() ? std::string_view() : separator;
-    text += i == last ? fmt::format("{}", i) : fmt::format("{}-{}", i, last);
+    text +=
+        i == last ? fmt::format("{}", first + i) : fmt::format("{}-{}", first + i, first + last);
     i = last + 1;
   }
   return text;

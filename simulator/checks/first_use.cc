@@ -88,7 +88,7 @@ private:
     } else if (insn.desc->has(isa::kCall)) {
       call(pc, after);
     } else if (insn.desc->has(isa::kReturn)) {
-      return_from(calls_[function_of(pc)], after);
+      return_from(calls_at(pc), after);
     }
     constexpr isa::Flags kGoesElsewhere = isa::kBranch | isa::kCall | isa::kReturn | isa::kEndsLane;
     if (insn.guard.present || (insn.desc->flags & kGoesElsewhere) == 0) {
@@ -106,7 +106,7 @@ private:
   void call(uint32_t pc, const ResourceSet& written) {
     const uint32_t target = isa::target_pc(program_.at(pc).insn);
     flow(target, written);
-    Calls& calls = calls_[function_of(target)];
+    Calls& calls = calls_at(target);
     if (std::find(calls.pcs.begin(), calls.pcs.end(), pc) == calls.pcs.end()) {
       calls.pcs.push_back(pc);
     }
@@ -123,14 +123,12 @@ private:
     }
   }
 
-  size_t function_of(uint32_t pc) const {
-    const std::vector<isa::Function>& functions = program_.object().functions;
-    const auto found =
-        std::find_if(functions.begin(), functions.end(), [&](const isa::Function& function) {
-          return function.contains(pc);
-        });
-    PTO_CHECK(found != functions.end());
-    return static_cast<size_t>(found - functions.begin());
+  /// Of the function that has this pc.
+  Calls& calls_at(uint32_t pc) {
+    const isa::Object& object = program_.object();
+    const isa::Function* const function = object.function_at(pc);
+    PTO_CHECK(function != nullptr);
+    return calls_[static_cast<size_t>(function - object.functions.data())];
   }
 
   const Program& program_;

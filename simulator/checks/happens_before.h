@@ -116,10 +116,12 @@ public:
   };
   const Copy& copy(Agent copy_agent) const { return copies_[copy_agent & ~kCopyBit]; }
 
-private:
+  /// Of a warp or a copy.
   uint64_t block_of_any(Agent agent) const {
     return (agent & kCopyBit) != 0 ? copy(agent).block : block_of(agent);
   }
+
+private:
   bool is_copy_ordered(Agent agent, uint64_t block, uint32_t warp) const;
   /// What fences cover.
   struct Fenced {

@@ -60,8 +60,7 @@ void RaceCheck::report(const AccessEntry& earlier,
   const Program& program = *access.block->image().program;
   const bool earlier_is_copy = (earlier.agent & kCopyBit) != 0;
   const bool is_copy = (access.agent & kCopyBit) != 0;
-  const uint64_t earlier_block =
-      earlier_is_copy ? order_.copy(earlier.agent).block : order_.block_of(earlier.agent);
+  const uint64_t earlier_block = order_.block_of_any(earlier.agent);
   const std::string_view scope =
       earlier_block == access.block->index() ? "warps of a block" : "blocks";
   Finding finding;

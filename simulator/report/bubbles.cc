@@ -105,9 +105,7 @@ private:
       const uint64_t half = (entry.issue_cycle - from + 1) / 2;
       const uint32_t latest = entry.latest_warp();
       const WarpWait own = entry.wait_of(latest);
-      const WarpWait wait = own.stall_cycles >= half
-                                ? own
-                                : WarpWait{entry.stall_cycles, entry.reason, entry.cause_pc};
+      const WarpWait wait = own.stall_cycles >= half ? own : entry.longest_wait();
       Cause cause{entry.pc, wait.cause_pc, wait.reason};
       // Before the block was there, nobody waited.
       if (wait.stall_cycles < half) {
@@ -206,8 +204,7 @@ private:
         if (other.issue_cycle < from || ++looked_at > kMaxLookBack) {
           break;
         }
-        const WarpWait wait{other.stall_cycles, other.reason, other.cause_pc};
-        if (const uint64_t cycles = part_of(other, wait, from, to); cycles > most) {
+        if (const uint64_t cycles = part_of(other, other.longest_wait(), from, to); cycles > most) {
           most = cycles;
           cause = {other.pc, other.cause_pc, other.reason};
         }

@@ -74,7 +74,7 @@ private:
   static void find_waits(InsnTiming& timing);
   [[nodiscard]] bool is_of_lanes(const InsnTiming& timing) const;
   [[nodiscard]] static bool is_plain(const InsnTiming& timing);
-  /// Leaves out tiles that nobody waits for.
+  /// Gathers what each insn awaits; tiles that no insn writes are left out.
   void find_awaited();
   void try_fusion(uint32_t pc, const isa::FusionRule& rule);
 

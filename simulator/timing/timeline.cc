@@ -3,11 +3,11 @@
 #include "simulator/timing/timeline.h"
 
 #include "isa/insn.h"
+#include "simulator/lane_ranges.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 
 namespace pto::sim {
 
@@ -15,10 +15,6 @@ namespace {
 
 std::string range(uint32_t first, uint32_t last) {
   return first == last ? fmt::format("{}", first) : fmt::format("{}-{}", first, last);
-}
-
-WarpWait longest_wait(const TimelineEntry& entry) {
-  return {entry.stall_cycles, entry.reason, entry.cause_pc};
 }
 
 /// An entry can say exactly which lanes of both took part.
@@ -30,9 +26,9 @@ bool have_lanes_in_a_row(const TimelineEntry& first, const TimelineEntry& second
 }
 
 void widen(TimelineEntry& entry, const TimelineEntry& next) {
-  if (!entry.waits.empty() || longest_wait(entry) != longest_wait(next)) {
-    entry.waits.resize(entry.last_warp - entry.first_warp + 1, longest_wait(entry));
-    entry.waits.push_back(longest_wait(next));
+  if (!entry.waits.empty() || entry.longest_wait() != next.longest_wait()) {
+    entry.waits.resize(entry.last_warp - entry.first_warp + 1, entry.longest_wait());
+    entry.waits.push_back(next.longest_wait());
   }
   entry.last_warp = next.last_warp;
   entry.last_lane = next.last_lane;
@@ -52,22 +48,8 @@ std::string TimelineEntry::lanes() const {
   if (active_lanes == 0) {
     return "none";
   }
-  if (lane_mask == 0) {
-    return range(first_lane, last_lane);
-  }
-  std::string text;
-  const uint32_t base = first_warp * isa::kWarpLanes;
-  for (uint32_t from = 0; from < isa::kWarpLanes;) {
-    const uint32_t rest = lane_mask >> from;
-    if (rest == 0) {
-      break;
-    }
-    from += static_cast<uint32_t>(std::countr_zero(rest));
-    const auto count = static_cast<uint32_t>(std::countr_one(lane_mask >> from));
-    text += (text.empty() ? "" : ",") + range(base + from, base + from + count - 1);
-    from += count;
-  }
-  return text;
+  return lane_mask == 0 ? range(first_lane, last_lane)
+                        : lane_ranges(lane_mask, ",", first_warp * isa::kWarpLanes);
 }
 
 std::string TimelineEntry::lanes_text() const {
@@ -78,7 +60,7 @@ std::string TimelineEntry::lanes_text() const {
 }
 
 WarpWait TimelineEntry::wait_of(uint32_t warp) const {
-  return waits.empty() ? longest_wait(*this) : waits[warp - first_warp];
+  return waits.empty() ? longest_wait() : waits[warp - first_warp];
 }
 
 std::string TimelineEntry::stall_text() const {

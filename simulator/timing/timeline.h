@@ -47,6 +47,8 @@ struct TimelineEntry {
   [[nodiscard]] std::string lanes() const;
   /// For a reader: the same, but "none (warp 3)".
   [[nodiscard]] std::string lanes_text() const;
+  /// The wait of the warp that waited longest.
+  [[nodiscard]] WarpWait longest_wait() const { return {stall_cycles, reason, cause_pc}; }
   /// What a warp of the entry waited.
   [[nodiscard]] WarpWait wait_of(uint32_t warp) const;
   /// Cycles that its warps waited, for a reader: "75", "75-1222".
