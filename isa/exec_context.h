@@ -96,6 +96,15 @@ public:
   /// Storage of a register, lanes() values; write active lanes only. For reading take value32().
   uint32_t* reg32(unsigned index) { return regs32_ + index * stride32_; }
   uint64_t* reg64(unsigned index) { return regs64_ + index * stride64_; }
+  /// Where an insn that computes lane by lane, from registers and constants alone, writes its
+  /// destination: the register's storage, or where its lanes are wanted. A source may lie in the
+  /// same lanes, not in others of them.
+  uint32_t* result32(unsigned index) {
+    return result_at_ == nullptr ? reg32(index) : reinterpret_cast<uint32_t*>(result_at_);
+  }
+  uint64_t* result64(unsigned index) {
+    return result_at_ == nullptr ? reg64(index) : reinterpret_cast<uint64_t*>(result_at_);
+  }
   /// Storage of a predicate register: one word a warp of the span.
   uint32_t* pred(unsigned index) { return preds_ + index * stride_pred_; }
   /// Predicate source word of warp `warp` of the span, negation applied; an immediate 0/1 is
@@ -181,6 +190,7 @@ protected:
   uint64_t viewed64_ = 0;
   std::array<const uint32_t*, kReg32Count> views32_{};
   std::array<const uint64_t*, kReg64Count> views64_{};
+  uint8_t* result_at_ = nullptr; // of result32() and result64(), if not the register's storage
 };
 
 } // namespace pto::isa

@@ -12,6 +12,7 @@
 #include "isa/host_level.h"
 #include "isa/insn_desc.h"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstdint>
@@ -91,9 +92,9 @@ template <class T> const SlotOf<T>* source_lanes(ExecContext& ctx, const Operand
 }
 template <class T> SlotOf<T>* dst_lanes(ExecContext& ctx, const Operand& operand) {
   if constexpr (sizeof(T) == 8) {
-    return ctx.reg64(operand.index);
+    return ctx.result64(operand.index);
   } else {
-    return ctx.reg32(operand.index);
+    return ctx.result32(operand.index);
   }
 }
 
@@ -152,12 +153,31 @@ PTO_HOST_LOOP void apply_lanes(SlotOf<D>* dst, unsigned count, const SlotOf<S>*.
   }
 }
 
+/// The operand has a value for each lane; others have one for all.
+constexpr bool holds_lanes(const Operand& operand) {
+  return operand.kind == OperandKind::kReg32 || operand.kind == OperandKind::kReg64;
+}
+
+/// Lanes that a wide span computes at a time where a source is no register: its copies are those of
+/// the first piece for all of them, and stay in the host's first-level cache.
+inline constexpr unsigned kPieceLanes = 512;
+
 template <auto F, class D, class... S, size_t... kIndex>
 Outcome map_lanes(ExecContext& ctx, const Insn& insn, std::index_sequence<kIndex...>) {
-  over_active(ctx,
-              dst_lanes<D>(ctx, insn.operands[0]),
-              host_loop<apply_lanes<F, D, S...>>.on_host(),
-              source_lanes<S>(ctx, insn.operands[kIndex + 1])...);
+  SlotOf<D>* const dst = dst_lanes<D>(ctx, insn.operands[0]);
+  const auto run = host_loop<apply_lanes<F, D, S...>>.on_host();
+  if (ctx.lanes() <= kPieceLanes || !ctx.all_active() ||
+      (holds_lanes(insn.operands[kIndex + 1]) && ...)) {
+    over_active(ctx, dst, run, source_lanes<S>(ctx, insn.operands[kIndex + 1])...);
+    return Outcome::kNext;
+  }
+  const std::tuple<const SlotOf<S>*...> sources{source_lanes<S>(ctx, insn.operands[kIndex + 1])...};
+  const size_t moves[] = {size_t{holds_lanes(insn.operands[kIndex + 1])}...};
+  for (unsigned at = 0; at < ctx.lanes(); at += kPieceLanes) {
+    run(dst + at,
+        std::min(kPieceLanes, ctx.lanes() - at),
+        (std::get<kIndex>(sources) + size_t{at} * moves[kIndex])...);
+  }
   return Outcome::kNext;
 }
 

@@ -38,6 +38,11 @@ void BlockRun::start(uint64_t index, uint32_t core) {
   state_.masks = image.warp_masks;
   state_.exited.assign(image.warps, 0);
   state_.warps.resize(image.warps);
+  if (context_->has_parts()) {
+    for (WarpState& warp : state_.warps) {
+      warp.stack.clear();
+    }
+  }
   for (WarpState& warp : state_.warps) {
     warp.pc = program.entry_pc();
     warp.join_pc = isa::kNoReconvergence;
@@ -48,9 +53,6 @@ void BlockRun::start(uint64_t index, uint32_t core) {
     warp.arrived_mask = 0;
     warp.call_depth = 0;
     warp.issued = 0;
-    if (!warp.stack.empty()) {
-      warp.stack.clear();
-    }
   }
   state_.scratchpad.reset(image.static_l1_bytes, image.max_l1_bytes);
   state_.tiles.fill({});
@@ -68,7 +70,7 @@ void BlockRun::start(uint64_t index, uint32_t core) {
   live_warps_ = image.warps;
   fault_.reset();
   context_->rebind();
-  context_->forget_registers();
+  context_->start();
   context_->set_forgets_ended(false);
 }
 

@@ -177,9 +177,9 @@ bool BlockContext::is_last_access() const {
   const ProgramInsn& next = insns_[pc_ + 1];
   const isa::InsnDesc& row = *next.insn.desc;
   return !next.is_guarded && row.has(isa::kEndsLane) && !row.has(isa::kTraps) &&
-         std::all_of(state_.warps.begin(), state_.warps.end(), [](const WarpState& warp) {
-           return warp.stack.empty();
-         });
+         (!has_parts_ || std::all_of(state_.warps.begin(),
+                                     state_.warps.end(),
+                                     [](const WarpState& warp) { return warp.stack.empty(); }));
 }
 
 bool BlockContext::enter_ledger(

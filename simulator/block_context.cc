@@ -61,6 +61,7 @@ void BlockContext::rebind() {
   gate_stopped_ = false;
   is_together_ = false;
   uses_linear_ = false;
+  has_parts_ = true;
   span_issued_ = 0;
   last_allocation_ = nullptr;
   registers_are_zero_ = false;
@@ -258,7 +259,7 @@ isa::Outcome BlockContext::execute_span() {
   return set_active() ? execute_active() : isa::Outcome::kNext;
 }
 
-inline isa::Outcome BlockContext::execute_active() {
+isa::Outcome BlockContext::execute_active() {
   const ProgramInsn& insn = *insn_;
   if (!uses_linear_) {
     return insn.exec(*this, insn.insn);
@@ -397,7 +398,8 @@ void BlockContext::run_span(uint64_t end) {
   while (true) {
     insn_ = insns_ + pc_;
     const uint32_t issued_pc = pc_;
-    const isa::Outcome outcome = execute_span();
+    const isa::Outcome outcome =
+        insn_->feeds_store && execute_into_memory(end) ? isa::Outcome::kNext : execute_span();
     if (outcome == isa::Outcome::kNext) {
       ++pc_;
     } else if (outcome != isa::Outcome::kControl) {

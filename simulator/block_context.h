@@ -55,8 +55,13 @@ public:
 
   /// After the block's state was replaced.
   void rebind();
-  /// Every register is 0, whatever its storage holds.
-  void forget_registers() { registers_are_zero_ = true; }
+  /// After rebind(), of a block that starts: every register is 0, whatever its storage holds, and
+  /// no warp has a part but its own.
+  void start() {
+    registers_are_zero_ = true;
+    has_parts_ = false;
+  }
+  bool has_parts() const { return has_parts_; }
   /// Value of a register in a lane of the block where its storage does not hold it.
   std::optional<uint64_t> unwritten32(unsigned index, uint32_t lane) const;
   std::optional<uint64_t> unwritten64(unsigned index, uint32_t lane) const;
@@ -209,9 +214,18 @@ private:
   /// Copies the lanes of those of the set that are views to their storage.
   void settle_views(const ResourceSet& set);
   /// The same of all that lie in these bytes, which are about to be written.
-  void settle_views_in(const uint8_t* begin, uint64_t bytes);
+  void settle_views_in(const uint8_t* begin, uint64_t bytes) { settle_views_in(begin, bytes, {}); }
+  /// Those of `kept` excepted.
+  void settle_views_in(const uint8_t* begin, uint64_t bytes, const ResourceSet& kept);
   /// The same for a store to these lanes.
   void settle_views_under(const Lanes& lanes, isa::Space space, uint32_t element_bytes);
+
+  // ------------------------------------------------ results in memory (block_results.cc)
+  /// Executes insn_ and the store of its result that follows, which then writes nothing. False:
+  /// not possible, and nothing has happened.
+  bool execute_into_memory(uint64_t end);
+  /// Where the lanes of the span would be stored, if that is the piece of memory of a register.
+  uint8_t* place_result(const ProgramInsn& store);
 
   // ------------------------------------------------ control (block_control.cc)
   /// Drops parts of the warp that are empty or have reached their join.
@@ -250,6 +264,8 @@ private:
     int64_t warp_step = 0;
   };
   bool resolve(const isa::Operand& mem, AddressForm& form);
+  /// The address, if all registers in it are linear.
+  bool linear_address(const isa::Operand& mem, const AddressForm& form, isa::LinearValue& at) const;
   void fill_addresses(const AddressForm& form);
   bool plan_lanes(const isa::Operand& mem,
                   uint32_t element_bytes,
@@ -383,6 +399,7 @@ private:
   uint32_t span_join_ = isa::kNoReconvergence; // the join of every diverged warp
   bool joins_differ_ = false;
   bool pcs_written_ = false;      // control flow has set WarpState::pc of the span
+  bool has_parts_ = true;         // some warp may be split, or in a called function
   std::vector<uint32_t> guarded_; // active words of a guarded insn
 
   ResourceSet all_registers_; // that the kernel uses

@@ -37,6 +37,7 @@ void BlockContext::pop_part(uint32_t w) {
 
 void BlockContext::push_part(
     uint32_t w, uint32_t pc, uint32_t join_pc, uint32_t mask, bool is_call_base) {
+  has_parts_ = true;
   state_.warps[w].stack.push_back(
       {.pc = pc, .join_pc = join_pc, .mask = mask, .is_call_base = is_call_base});
 }
@@ -222,17 +223,25 @@ bool BlockContext::end_together() {
   }
   WarpState* const warps = state_.warps.data() + first_;
   uint32_t* const exited = state_.exited.data() + first_;
-  for (uint32_t i = 0; i < count_; ++i) {
-    if (!warps[i].stack.empty()) {
-      return false;
+  if (!has_parts_) { // no join and no call either
+    for (uint32_t i = 0; i < count_; ++i) {
+      exited[i] |= masks_[i];
     }
-  }
-  for (uint32_t i = 0; i < count_; ++i) {
-    if (masks_[i] == 0) {
-      continue;
+    for (uint32_t i = 0; i < count_; ++i) {
+      warps[i].status = WarpStatus::kDone;
     }
-    exited[i] |= masks_[i];
-    mark_done(warps[i]);
+  } else {
+    for (uint32_t i = 0; i < count_; ++i) {
+      if (!warps[i].stack.empty()) {
+        return false;
+      }
+    }
+    for (uint32_t i = 0; i < count_; ++i) {
+      if (masks_[i] != 0) {
+        exited[i] |= masks_[i];
+        mark_done(warps[i]);
+      }
+    }
   }
   std::fill_n(masks_, count_, 0u);
   run_.live_warps_ -= span_warps_;

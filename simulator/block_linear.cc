@@ -282,15 +282,11 @@ void BlockContext::execute_once() {
 
 // ---------------------------------------------------------------- addresses
 
-bool BlockContext::plan_linear(const isa::Operand& operand,
-                               const AddressForm& form,
-                               uint32_t element_bytes,
-                               uint32_t count,
-                               bool reads,
-                               bool writes,
-                               Lanes& lanes) {
+bool BlockContext::linear_address(const isa::Operand& operand,
+                                  const AddressForm& form,
+                                  LinearValue& at) const {
   const isa::MemRef mem = operand.mem();
-  LinearValue at = LinearValue::uniform(form.base);
+  at = LinearValue::uniform(form.base);
   if (form.base64 != nullptr) {
     if (!linear_.has_reg64(mem.base_index)) {
       return false;
@@ -313,6 +309,21 @@ bool BlockContext::plan_linear(const isa::Operand& operand,
       return false;
     }
     at = at + range->widened().scaled(uint64_t{1} << mem.scale_log2);
+  }
+  return true;
+}
+
+bool BlockContext::plan_linear(const isa::Operand& operand,
+                               const AddressForm& form,
+                               uint32_t element_bytes,
+                               uint32_t count,
+                               bool reads,
+                               bool writes,
+                               Lanes& lanes) {
+  const isa::MemRef mem = operand.mem();
+  LinearValue at;
+  if (!linear_address(operand, form, at)) {
+    return false;
   }
   const bool is_told = has_hooks(mem.space, writes);
   if (!all_active_ && (is_told || has_ledger(mem.space))) {

@@ -3,6 +3,7 @@
 // lane's access. Nothing has moved when a fault is found: the insn has no effect.
 #include "simulator/block_context.h"
 #include "simulator/memory_element.h"
+#include "simulator/prefetch_next.h"
 #include "simulator/reductions.h"
 
 #include <algorithm>
@@ -47,16 +48,6 @@ void store_row(uint8_t* host, const Value* from, int64_t step, uint32_t active) 
   } else {
     for_each_lane(
         &active, 1, [&](unsigned i) { store_element<Element>(host + i * step, from[i]); });
-  }
-}
-
-/// The next block mostly goes on where this one stands, and its piece of an array is too short for
-/// the host's own prefetching to begin. Addresses past the end do no harm.
-void prefetch_next(const uint8_t* host, size_t bytes) {
-  constexpr size_t kLineBytes = 64;
-  constexpr size_t kMostBytes = 4096;
-  for (size_t at = 0; at < bytes && bytes <= kMostBytes; at += kLineBytes) {
-    __builtin_prefetch(host + bytes + at, 0, 2); // the second level: the first one holds registers
   }
 }
 

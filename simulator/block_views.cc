@@ -47,16 +47,16 @@ void BlockContext::settle_views(const ResourceSet& set) {
   drop_views(set);
 }
 
-void BlockContext::settle_views_in(const uint8_t* begin, uint64_t bytes) {
+void BlockContext::settle_views_in(const uint8_t* begin, uint64_t bytes, const ResourceSet& kept) {
   ResourceSet touched;
   for (unsigned half = 0; half < 2; ++half) {
-    for_each_bit(viewed32_[half], half * 64, [&](unsigned i) {
+    for_each_bit(viewed32_[half] & ~kept.reg32[half], half * 64, [&](unsigned i) {
       if (overlap(views32_[i], lanes_ * sizeof(uint32_t), begin, bytes)) {
         touched.add_reg32(i);
       }
     });
   }
-  for_each_bit(viewed64_, 0, [&](unsigned i) {
+  for_each_bit(viewed64_ & ~kept.reg64, 0, [&](unsigned i) {
     if (overlap(views64_[i], lanes_ * sizeof(uint64_t), begin, bytes)) {
       touched.add_reg64(i);
     }

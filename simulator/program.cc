@@ -104,13 +104,32 @@ bool is_pure(const isa::Insn& insn) {
   return true;
 }
 
+bool is_store(const isa::InsnDesc& row) {
+  return row.flags == isa::kWritesMem && row.scope == isa::Scope::kLane;
+}
+
+bool feeds_store(const ProgramInsn& decoded, const ProgramInsn& next) {
+  if (!decoded.is_pure || decoded.is_guarded || next.is_guarded || !is_store(*next.insn.desc) ||
+      isa::vector_count(next.insn) != 1) {
+    return false;
+  }
+  const isa::Operand& result = decoded.insn.operand(0);
+  const isa::Operand& stored = next.insn.operand(1);
+  const bool is_whole = result.kind == isa::OperandKind::kReg32
+                            ? isa::size_bytes(next.insn.type) == sizeof(uint32_t)
+                            : result.kind == isa::OperandKind::kReg64;
+  ResourceSet address;
+  add_address(address, next.insn.operand(0).mem());
+  return is_whole && stored.kind == result.kind && stored.index == result.index &&
+         !decoded.writes.intersects(address);
+}
+
 bool keeps_memory(const isa::Insn& insn) {
   constexpr isa::Flags kHarmless = isa::kReadsMem | isa::kBranch | isa::kEndsLane | isa::kTraps |
                                    isa::kWarpBarrier | isa::kCrossLane | isa::kShuffles |
                                    isa::kTypesFirst | isa::kSelects | isa::kDivides;
   const isa::InsnDesc& row = *insn.desc;
-  const bool is_store = row.flags == isa::kWritesMem && row.scope == isa::Scope::kLane;
-  return is_store || (row.scope != isa::Scope::kBlock && (row.flags & ~kHarmless) == 0);
+  return is_store(row) || (row.scope != isa::Scope::kBlock && (row.flags & ~kHarmless) == 0);
 }
 
 } // namespace
@@ -134,6 +153,11 @@ Program::Program(std::shared_ptr<const isa::Object> object, uint32_t kernel)
   for (const isa::Function& function : object_->functions) {
     for (const isa::Reconvergence& point : function.reconvergence) {
       insns_[point.branch_pc].join_pc = point.join_pc;
+    }
+  }
+  for (const isa::Function& function : object_->functions) {
+    for (uint32_t pc = function.first_pc; pc + 1 < function.first_pc + function.insn_count; ++pc) {
+      insns_[pc].feeds_store = feeds_store(insns_[pc], insns_[pc + 1]);
     }
   }
   survey();

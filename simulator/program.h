@@ -64,6 +64,9 @@ struct ProgramInsn {
   bool keeps_memory = false;
   /// The destination, operand 0, depends on source registers alone, lane by lane.
   bool is_pure = false;
+  /// Pure, and the next insn stores the destination, all of its bits and nothing else, to an
+  /// address that does not depend on it.
+  bool feeds_store = false;
   /// May have a result that is linear in the lane (isa/linear.h).
   bool may_be_linear = false;
   std::array<int8_t, 3> mnk{-1, -1, -1}; // operands with MMA's m, n, k

@@ -49,7 +49,7 @@ template <SpanFn kFunction, auto kScalar> Outcome exec_angle(ExecContext& ctx, c
   }
   over_active(
       ctx,
-      ctx.reg32(insn.operands[0].index),
+      ctx.result32(insn.operands[0].index),
       [](uint32_t* dst, unsigned count, const uint32_t* source) {
         constexpr unsigned kChunk = 256;
         float values[kChunk];

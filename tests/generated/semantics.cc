@@ -2,6 +2,7 @@
 // The lane-wise comparison, and the test that every row has a reference.
 #include "semantics.h"
 
+#include "isa/lane_ops.h"
 #include "isa/print.h"
 #include "isa/table.h"
 
@@ -22,6 +23,7 @@ namespace {
 constexpr unsigned kRandomTuples = 10000;
 constexpr unsigned kMaxFailures = 3; // shown of one shape
 constexpr unsigned kDst = 20;
+constexpr unsigned kWideLanes = 2 * kPieceLanes + 32; // computed in pieces, the last one shorter
 
 // Values of all sources, one after the other.
 struct Tuples {
@@ -123,9 +125,35 @@ public:
     }
   }
 
+  /// The result somewhere else than in its register, which stays as it was.
+  void run_placed() {
+    const Operand& dst = insn_.operands[0];
+    if (!holds_lanes(dst)) {
+      return;
+    }
+    TestContext ctx(kWideLanes);
+    std::vector<uint64_t> result(kWideLanes, 0x5a5a5a5a5a5a5a5au);
+    set_sources(ctx, insn_, 0);
+    for (unsigned lane = 0; lane < kWideLanes; ++lane) {
+      ctx.set(dst, lane, lane);
+    }
+    ctx.place_results(result.data());
+    static_cast<void>(insn_.desc->exec(ctx, insn_));
+    const auto* narrow = reinterpret_cast<const uint32_t*>(result.data());
+    for (unsigned lane = 0; lane < kWideLanes && failures_ < kMaxFailures; ++lane) {
+      const uint64_t got = dst.kind == OperandKind::kReg64 ? result[lane] : narrow[lane];
+      check(insn_, tuples_.at(lane), got, wants_[lane]);
+      if (ctx.get(dst, lane) != lane) {
+        ++failures_;
+        FAIL_CHECK(text_of(insn_), " writes its register, too");
+      }
+    }
+  }
+
   /// Source `i` as immediate and parameter of a few values.
   void run_constants(const LaneValue& expected) {
     TestContext ctx(64);
+    TestContext wide(kWideLanes);
     for (unsigned i = 1; i < insn_.operand_count; ++i) {
       const Type type = operand_type(insn_, i);
       for (const uint64_t edge : edge_values(type)) {
@@ -137,8 +165,11 @@ public:
           if (!validate(varied).empty() || failures_ >= kMaxFailures) {
             continue;
           }
-          ctx.params = {value};
+          ctx.params = wide.params = {value};
           run_constant(ctx, varied, i, value, expected);
+          if (edge == edge_values(type).back()) {
+            run_constant(wide, varied, i, value, expected);
+          }
         }
       }
     }
@@ -149,11 +180,8 @@ private:
     const unsigned lanes = ctx.lanes();
     for (unsigned lane = 0; lane < lanes; ++lane) {
       ctx.set(insn.operands[0], lane, 0x5a5a5a5a00000001u + lane * 0x01010101u);
-      const uint64_t* sources = tuples_.at((at + lane) % tuples_.size());
-      for (unsigned s = 1; s < insn.operand_count; ++s) {
-        ctx.set(insn.operands[s], lane, sources[s - 1] ^ (insn.operands[s].negated ? 1u : 0u));
-      }
     }
+    set_sources(ctx, insn, at);
     std::vector<uint64_t> old(lanes);
     for (unsigned lane = 0; lane < lanes; ++lane) {
       old[lane] = ctx.get(insn.operands[0], lane);
@@ -178,6 +206,15 @@ private:
     if (looks_at_all && State(ctx) != *before && failures_ < kMaxFailures) {
       ++failures_;
       FAIL_CHECK(text_of(insn), " changes a register other than its destination");
+    }
+  }
+
+  void set_sources(TestContext& ctx, const Insn& insn, size_t at) const {
+    for (unsigned lane = 0; lane < ctx.lanes(); ++lane) {
+      const uint64_t* sources = tuples_.at((at + lane) % tuples_.size());
+      for (unsigned s = 1; s < insn.operand_count; ++s) {
+        ctx.set(insn.operands[s], lane, sources[s - 1] ^ (insn.operands[s].negated ? 1u : 0u));
+      }
     }
   }
 
@@ -251,6 +288,7 @@ void check_lanes(const Insn& shape, const LaneValue& expected, const LaneMatch& 
   REQUIRE_MESSAGE(validate(insn).empty(), name_of(shape), ": ", validate(insn));
   LaneCheck check(insn, expected, match);
   check.run_all();
+  check.run_placed();
   check.run_constants(expected);
 }
 

@@ -68,6 +68,8 @@ public:
       all_active_ = all_active_ && word == ~0u;
     }
   }
+  /// Where insns that compute lane by lane write; null: the register that they name.
+  void place_results(void* at) { result_at_ = static_cast<uint8_t*>(at); }
   bool is_active(unsigned lane) const { return (words_[lane / 32] >> lane % 32 & 1) != 0; }
 
   /// The value that a source operand has in a lane; a predicate is 0 or 1.

@@ -311,6 +311,134 @@ again:
 )");
 }
 
+TEST_CASE("a result that is computed where it is stored is that of its register, too") {
+  const std::string in_place = R"(
+    load.u32 r1, hbm[a + r0*4]
+    mad.u32 r1, r1, 3, r1
+    store.u32 hbm[a + r0*4], r1
+    add.u32 r2, r1, 1
+    exit
+)";
+  CHECK(program_of(kernel_of(in_place))->at(2).feeds_store);
+  const Outcome same = check_same(in_place);
+  CHECK(same.memory[0][kLanes + 9] == 4 * input(kLanes + 9));
+  CHECK(same.reg32[9 * kRegs32 + 2] == 4 * input(kLanes + 9) + 1);
+  check_same(R"( // beside it: what is read lies in other lanes of what is written
+    load.u32 r1, hbm[a + r0*4]
+    load.u32 r2, hbm[a + r0*4 + 8]
+    barrier_block
+    xor.b32 r1, r1, r2
+    store.u32 hbm[a + r0*4 + 4], r1
+    add.u32 r3, r1, r2
+    exit
+)");
+  check_same(R"( // another register lies there, and keeps its value
+    load.u32 r1, hbm[a + r0*4]
+    load.u32 r2, hbm[a + r0*4]
+    add.u32 r3, r1, r2
+    store.u32 hbm[a + r0*4], r3
+    sub.u32 r4, r1, r2
+    add.u32 r5, r2, r3
+    exit
+)");
+  check_same(R"( // twice, the second time from the first
+    load.u32 r1, hbm[a + r0*4]
+    not.b32 r2, r1
+    store.u32 hbm[o + r0*4], r2
+    add.u32 r3, r2, r2
+    store.u32 hbm[o + r0*4], r3
+    store.u32 hbm[a + r0*4], r2
+    exit
+)");
+  check_same(R"( // 64 bits, and 32 of them in half the place
+    load.u64 d1, hbm[o + r0*8]
+    load.u32 r1, hbm[o + r0*4]
+    barrier_block
+    add.u64 d1, d1, d1
+    store.u64 hbm[o + r0*8], d1
+    cvt.u32.u64 r2, d1
+    store.u32 hbm[o + r0*4 + 256], r2
+    add.u64 d2, d1, 1
+    add.u32 r3, r1, r2
+    exit
+)");
+  check_same(R"( // on the scratchpad: a symbol, then a tile
+    alloc_local t0, 256
+    load.u32 r1, hbm[a + r0*4]
+    barrier_block
+    mul.u32 r2, r1, r1
+    store.u32 l1[s + r0*4], r2
+    mul.u32 r3, r1, r2
+    store.u32 l1[t0 + r0*4], r3
+    load.u32 r4, l1[s + r0*4]
+    load.u32 r5, l1[t0 + r0*4]
+    barrier_block
+    fill.b32 l1[s], 7, 128
+    free_local t0
+    exit
+)");
+  check_same(R"( // in a loop, with constants and a linear source
+    mov.u32 r2, 0
+again:
+    load.u32 r1, hbm[a + r0*4]
+    mad.u32 r1, r1, n, r0
+    store.u32 hbm[a + r0*4], r1
+    add.u32 r2, r2, 1
+    cmp.lt.u32 p0, r2, 9
+@p0 bra again
+    exit
+)");
+}
+
+TEST_CASE("results that are not computed where they are stored") {
+  const auto feeds = [](const std::string& store) {
+    const std::string body = R"(
+    load.u32 r1, hbm[a + r0*4]
+    cmp.lt.u32 p0, r0, 11
+    add.u32 r1, r1, 5
+    )" + store + "\n    add.u32 r3, r1, 1\n    exit\n";
+    check_same(body);
+    return program_of(kernel_of(body))->at(3).feeds_store;
+  };
+  CHECK(feeds("store.u32 hbm[a + r0*4], r1"));
+  CHECK(feeds("store.f32 hbm[o + r0*8], r1"));           // only every other word
+  CHECK(feeds("store.u32 l1[t0 + r0*4], r1"));           // a fault: there is no tile
+  CHECK(feeds("store.u32 hbm[o + r0*4 + 1022], r1"));    // another one: outside, and not aligned
+  CHECK(feeds("store.u32 hbm[o + r0*4 + 1020], r1"));    // the first lane is inside
+  CHECK_FALSE(feeds("store.u16 hbm[o + r0*2], r1"));     // half of it
+  CHECK_FALSE(feeds("store.u32 hbm[o + r0*4], r0"));     // another register
+  CHECK_FALSE(feeds("store.u32 hbm[o + r0*4], 5"));      // no register
+  CHECK_FALSE(feeds("store.u32.x2 hbm[o + r0*8], r1"));  // more of them
+  CHECK_FALSE(feeds("store.u32 l1[r1], r1"));            // where it itself says
+  CHECK_FALSE(feeds("@p0 store.u32 hbm[o + r0*4], r1")); // in some lanes
+  CHECK_FALSE(feeds("barrier_block"));
+  check_same(R"( // half of the lanes, then their join between the two
+    load.u32 r1, hbm[a + r0*4]
+    and.b32 r2, r0, 1
+    cmp.eq.u32 p0, r2, 0
+@p0 bra even
+    add.u32 r1, r1, 5
+even:
+    store.u32 hbm[o + r0*4], r1
+    mul.u32 r1, r1, r1
+    store.u32 hbm[a + r0*4], r1
+    exit
+)");
+  check_same(R"( // a jump to the store
+    load.u32 r1, hbm[a + r0*4]
+    mov.u32 r2, 0
+    bra store
+again:
+    add.u32 r1, r1, r1
+store:
+    store.u32 hbm[a + r0*4], r1
+    add.u32 r2, r2, 1
+    cmp.lt.u32 p0, r2, 3
+@p0 bra again
+    exit
+)");
+}
+
 TEST_CASE("a fault finds the loaded registers") {
   const Outcome trapped = check_same(R"(
     load.u32 r1, hbm[a + r0*4]
