@@ -11,6 +11,7 @@
 #pragma once
 
 #include "isa/insn.h"
+#include "isa/span_lanes.h"
 
 #include <array>
 #include <cstdint>
@@ -64,17 +65,9 @@ struct AtomicOp {
   AtomicWarpFn warp = nullptr; // where the type has 32 bits
 };
 
-class ExecContext {
+class ExecContext : public SpanLanes {
 public:
   virtual ~ExecContext() = default;
-
-  // ------------------------------------------------ lanes
-  /// Lanes in the span, a multiple of 32 (a partial last warp is padded with inactive lanes).
-  unsigned lanes() const { return lanes_; }
-  /// Lanes that execute this insn (active and guard holds), one word a warp of the span.
-  const uint32_t* active_words() const { return active_; }
-  /// True if every lane of the span is active: the fast path.
-  bool all_active() const { return all_active_; }
 
   // ------------------------------------------------ registers
   /// lanes() values of a source: register storage, or a broadcast of an immediate, parameter or
@@ -104,17 +97,6 @@ public:
   }
   uint64_t* result64(unsigned index) {
     return result_at_ == nullptr ? reg64(index) : reinterpret_cast<uint64_t*>(result_at_);
-  }
-  /// Storage of a predicate register: one word a warp of the span.
-  uint32_t* pred(unsigned index) { return preds_ + index * stride_pred_; }
-  /// Predicate source word of warp `warp` of the span, negation applied; an immediate 0/1 is
-  /// broadcast.
-  uint32_t source_pred(const Operand& operand, unsigned warp) {
-    if (operand.kind == OperandKind::kImm) {
-      return (operand.bits & 1) != 0 ? ~0u : 0u;
-    }
-    const uint32_t word = pred(operand.index)[warp];
-    return operand.negated ? ~word : word;
   }
   /// The operand in the lowest active lane of the span's first warp: operands of block-scoped
   /// insns. Sign- or zero-extended by `type`.
@@ -176,15 +158,10 @@ protected:
   virtual const uint32_t* broadcast32(const Operand& operand) = 0;
   virtual const uint64_t* broadcast64(const Operand& operand) = 0;
 
-  unsigned lanes_ = kWarpLanes;
-  bool all_active_ = false;
-  const uint32_t* active_ = nullptr;
   uint32_t* regs32_ = nullptr;
   uint64_t* regs64_ = nullptr;
-  uint32_t* preds_ = nullptr;
   unsigned stride32_ = 0; // values from one register to the next
   unsigned stride64_ = 0;
-  unsigned stride_pred_ = 0;
   // Registers whose storage is out of date: bit i, and where the lanes of r_i or d_i lie.
   std::array<uint64_t, 2> viewed32_{};
   uint64_t viewed64_ = 0;

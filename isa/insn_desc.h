@@ -193,7 +193,7 @@ using ExecFn = Outcome (*)(ExecContext&, const Insn&);
 struct LinearSources;
 struct LinearValue;
 /// What the insn makes of sources that are linear in the lane number; isa/linear.h.
-using LinearFn = bool (*)(ExecContext& ctx,
+using LinearFn = bool (*)(SpanLanes& span,
                           const Insn& insn,
                           const LinearSources& sources,
                           LinearValue& result);

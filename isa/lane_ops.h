@@ -244,10 +244,10 @@ template <auto F, class Types> Outcome lanes3(ExecContext& ctx, const Insn& insn
 // ---------------------------------------------------------------- predicates
 
 /// dst = words(w) in the active lanes of every warp w of the span.
-template <class Words> Outcome map_preds(ExecContext& ctx, const Operand& dst, Words words) {
-  uint32_t* out = ctx.pred(dst.index);
-  for (unsigned w = 0; w < ctx.lanes() / kWarpLanes; ++w) {
-    const uint32_t active = ctx.active_words()[w];
+template <class Words> Outcome map_preds(SpanLanes& span, const Operand& dst, Words words) {
+  uint32_t* out = span.pred(dst.index);
+  for (unsigned w = 0; w < span.lanes() / kWarpLanes; ++w) {
+    const uint32_t active = span.active_words()[w];
     out[w] = (out[w] & ~active) | (words(w) & active);
   }
   return Outcome::kNext;

@@ -47,11 +47,12 @@ struct LinearValue {
 /// Operands of an insn by their position; those that are no source are zero.
 struct LinearSources {
   std::array<LinearValue, 4> at{};
-  unsigned warps = 1; // of the span
+  unsigned warps = 1; // that the values are of
 };
 
 // A LinearFn returns true, and `result` is what the destination register holds; or true after
-// writing a destination predicate by `ctx`; or false: not linear. Every lane is active.
+// writing all words of a destination predicate by `span`, which may have fewer warps than the
+// values: they are alike; or false: not linear. Every lane is active.
 
 /// A 32-bit linear value as plain integers: no lane wraps around.
 struct LinearRange {

@@ -13,6 +13,7 @@
 #include "simulator/each_lane.h"
 #include "simulator/issue_record.h"
 #include "simulator/launch.h"
+#include "simulator/linear_access.h"
 #include "simulator/program.h"
 
 #include <array>
@@ -265,7 +266,8 @@ private:
   };
   bool resolve(const isa::Operand& mem, AddressForm& form);
   /// The address, if all registers in it are linear.
-  bool linear_address(const isa::Operand& mem, const AddressForm& form, isa::LinearValue& at) const;
+  std::optional<isa::LinearValue> linear_address(const isa::Operand& mem,
+                                                 const AddressForm& form) const;
   void fill_addresses(const AddressForm& form);
   bool plan_lanes(const isa::Operand& mem,
                   uint32_t element_bytes,
@@ -281,10 +283,6 @@ private:
                    bool reads,
                    bool writes,
                    Lanes& lanes);
-  struct AccessRange {
-    uint64_t lowest = 0;
-    uint64_t bytes = 0;
-  };
   /// The bytes that all lanes of the span access at `at`, if they are aligned and in one
   /// allocation; null, and `lanes` untouched, if not. The other paths say what is wrong.
   std::optional<AccessRange> prove_linear(isa::Space space,

@@ -282,35 +282,13 @@ void BlockContext::execute_once() {
 
 // ---------------------------------------------------------------- addresses
 
-bool BlockContext::linear_address(const isa::Operand& operand,
-                                  const AddressForm& form,
-                                  LinearValue& at) const {
-  const isa::MemRef mem = operand.mem();
-  at = LinearValue::uniform(form.base);
-  if (form.base64 != nullptr) {
-    if (!linear_.has_reg64(mem.base_index)) {
-      return false;
-    }
-    at = at + linear64_[mem.base_index];
-  } else if (form.base32 != nullptr) {
-    const auto range = linear_.has_reg32(mem.base_index)
-                           ? isa::linear_range(linear32_[mem.base_index], count_, false)
-                           : std::nullopt;
-    if (!range) {
-      return false;
-    }
-    at = at + range->widened();
-  }
-  if (form.index != nullptr) {
-    const auto range = linear_.has_reg32(mem.index_reg)
-                           ? isa::linear_range(linear32_[mem.index_reg], count_, true)
-                           : std::nullopt;
-    if (!range) {
-      return false;
-    }
-    at = at + range->widened().scaled(uint64_t{1} << mem.scale_log2);
-  }
-  return true;
+std::optional<LinearValue> BlockContext::linear_address(const isa::Operand& operand,
+                                                        const AddressForm& form) const {
+  return sim::linear_address(operand.mem(),
+                             form.base,
+                             form.is_uniform_base,
+                             {linear_, linear32_.data(), linear64_.data()},
+                             count_);
 }
 
 bool BlockContext::plan_linear(const isa::Operand& operand,
@@ -321,10 +299,11 @@ bool BlockContext::plan_linear(const isa::Operand& operand,
                                bool writes,
                                Lanes& lanes) {
   const isa::MemRef mem = operand.mem();
-  LinearValue at;
-  if (!linear_address(operand, form, at)) {
+  const std::optional<LinearValue> linear = linear_address(operand, form);
+  if (!linear) {
     return false;
   }
+  const LinearValue& at = *linear;
   const bool is_told = has_hooks(mem.space, writes);
   if (!all_active_ && (is_told || has_ledger(mem.space))) {
     return false;
@@ -363,34 +342,19 @@ bool BlockContext::plan_linear(const isa::Operand& operand,
   return true;
 }
 
-std::optional<BlockContext::AccessRange> BlockContext::prove_linear(
+std::optional<AccessRange> BlockContext::prove_linear(
     Space space, const LinearValue& at, uint32_t element_bytes, uint32_t count, Lanes& lanes) {
-  const auto lane_step = static_cast<int64_t>(at.lane_step);
-  const auto warp_step = static_cast<int64_t>(at.warp_step);
-  constexpr int64_t kMostStep = int64_t{1} << 40; // sums of a few such cannot overflow
-  if (lane_step > kMostStep || lane_step < -kMostStep || warp_step > kMostStep ||
-      warp_step < -kMostStep) {
-    return std::nullopt;
-  }
-  const uint32_t access_bytes = element_bytes * count;
-  const int64_t over_lanes = lane_step * (isa::kWarpLanes - 1);
-  const int64_t over_warps = warp_step * (int64_t{count_} - 1);
-  const int64_t below = std::min<int64_t>(0, over_lanes) + std::min<int64_t>(0, over_warps);
-  const AccessRange range{at.base + static_cast<uint64_t>(below),
-                          static_cast<uint64_t>(std::abs(over_lanes) + std::abs(over_warps)) +
-                              access_bytes};
-  const bool is_aligned = ((at.base | at.lane_step | at.warp_step) & (access_bytes - 1)) == 0;
+  const std::optional<AccessRange> range = linear_range_of(at, element_bytes * count, count_);
   // Inactive lanes may lie outside: then the other path looks at each lane.
-  uint8_t* host = is_aligned ? range_host(space, range.lowest, range.bytes) : nullptr;
+  uint8_t* host = range ? range_host(space, range->lowest, range->bytes) : nullptr;
   if (host == nullptr) {
     return std::nullopt;
   }
-  lanes.host = host - below;
-  lanes.is_contiguous = count == 1 && lane_step == int64_t{element_bytes} &&
-                        (count_ == 1 || warp_step == lane_step * isa::kWarpLanes);
+  lanes.host = host + range->before_first;
+  lanes.is_contiguous = count == 1 && is_one_run(at, element_bytes, count_);
   lanes.is_linear = !lanes.is_contiguous;
-  lanes.lane_step = lane_step;
-  lanes.warp_step = warp_step;
+  lanes.lane_step = static_cast<int64_t>(at.lane_step);
+  lanes.warp_step = static_cast<int64_t>(at.warp_step);
   return range;
 }
 

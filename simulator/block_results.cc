@@ -58,12 +58,11 @@ uint8_t* BlockContext::place_result(const ProgramInsn& store) {
   }
   all_active_ = true;
   AddressForm form;
-  LinearValue at;
+  const std::optional<LinearValue> at =
+      resolve(operand, form) ? linear_address(operand, form) : std::nullopt;
   Lanes lanes;
-  const bool is_run = resolve(operand, form) && linear_address(operand, form, at) &&
-                      at.lane_step == element_bytes &&
-                      (count_ == 1 || at.warp_step == at.lane_step * isa::kWarpLanes);
-  if (!is_run || !plan_linear(operand, form, element_bytes, 1, false, true, lanes) ||
+  if (!at || !is_one_run(*at, element_bytes, count_) ||
+      !plan_linear(operand, form, element_bytes, 1, false, true, lanes) ||
       gate_stopped_) { // refused: it will be once more, and end the span
     return nullptr;
   }

@@ -10,7 +10,8 @@
 // Nobody can tell the difference: as long as all warps of the gang stand at one insn, those of each
 // block would by themselves, and the ledger of accesses (access_ledger.h) proves that no block saw
 // what another one did. A gang for which that does not hold, or that would fault, or that takes
-// long, is undone as a whole, and its blocks run one by one.
+// long, is undone as a whole, and its blocks run one by one. Where all of it is known beforehand
+// (grid_proof.h) there is no ledger.
 #pragma once
 
 #include "simulator/access_ledger.h"
@@ -26,8 +27,10 @@ class AccessGate;
 
 class Gang {
 public:
-  /// Null where the kernel or the launch rules gangs out. `launch` must outlive the gang, with no
-  /// observer attached. Of `most_blocks` at most.
+  /// Neither the kernel nor the launch rules gangs out.
+  static bool suits(const Launch& launch);
+  /// Null where gangs do not suit, or would be of one block. `launch` must outlive the gang. Of
+  /// `most_blocks` at most.
   static std::unique_ptr<Gang> make(const Launch& launch, uint64_t most_blocks = UINT64_MAX);
 
   /// Blocks of a gang.
@@ -51,10 +54,11 @@ public:
   void set_gate(AccessGate* gate) { block_.set_gate(gate); }
 
 private:
-  Gang(std::unique_ptr<Launch> wide, uint64_t size);
+  Gang(std::unique_ptr<Launch> wide, uint64_t size, bool is_proven);
 
   std::unique_ptr<Launch> wide_;
   uint64_t size_;
+  bool is_proven_; // there is nothing for the ledger to find
   AccessLedger ledger_;
   BlockRun block_;
   uint64_t done_ = 0; // gangs

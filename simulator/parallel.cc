@@ -19,8 +19,11 @@
 #include "simulator/block_context.h"
 #include "simulator/chunk_slot.h"
 #include "simulator/gang.h"
+#include "simulator/grid_proof.h"
+#include "simulator/independent.h"
 
 #include <algorithm>
+#include <bit>
 #include <deque>
 #include <map>
 #include <memory>
@@ -407,6 +410,11 @@ std::vector<bool> written_allocations(const Launch& launch) {
   return written;
 }
 
+/// All blocks together stay within the limit.
+bool has_room(const GridProof& proof, const Launch& launch, const RunOptions& options) {
+  return options.max_insns / proof.insns / launch.image().warps >= launch.block_count();
+}
+
 } // namespace
 
 bool run_parallel(Launch& launch, const RunOptions& options) {
@@ -424,10 +432,16 @@ bool run_parallel(Launch& launch, const RunOptions& options) {
       std::any_of(insns.begin(), insns.end(), must_be_in_order)) {
     return false;
   }
+  // A power of two, as gangs are.
+  const uint64_t run_blocks = std::bit_floor(
+      std::clamp<uint64_t>(launch.block_count() / (uint64_t{threads} * 32), 1, kMaxRun));
+  const std::optional<GridProof> proof = Gang::suits(launch) ? prove_grid(launch) : std::nullopt;
+  if (proof && has_room(*proof, launch, options)) {
+    return run_independent(launch, options, threads, run_blocks);
+  }
   Shared shared{.launch = launch,
                 .options = options,
-                .run_blocks = std::clamp<uint64_t>(
-                    launch.block_count() / (uint64_t{threads} * 32), 1, kMaxRun),
+                .run_blocks = run_blocks,
                 .may_write_to = written_allocations(launch),
                 .has_reductions = std::any_of(insns.begin(), insns.end(), is_hbm_atomic)};
   for (unsigned i = 0; i < threads; ++i) {

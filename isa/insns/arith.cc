@@ -120,11 +120,11 @@ Outcome exec_mad(ExecContext& ctx, const Insn& insn) {
 
 // ---------------------------------------------------------------- linear values
 
-bool linear_add(ExecContext& /*ctx*/, const Insn& insn, const LinearSources& x, LinearValue& d) {
+bool linear_add(SpanLanes& /*span*/, const Insn& insn, const LinearSources& x, LinearValue& d) {
   d = x.at[1] + x.at[2];
   return is_linear_type(insn.type);
 }
-bool linear_sub(ExecContext& /*ctx*/, const Insn& insn, const LinearSources& x, LinearValue& d) {
+bool linear_sub(SpanLanes& /*span*/, const Insn& insn, const LinearSources& x, LinearValue& d) {
   d = x.at[1] - x.at[2];
   return is_linear_type(insn.type);
 }
@@ -132,10 +132,10 @@ bool linear_product(const LinearValue& a, const LinearValue& b, LinearValue& d) 
   d = a.is_uniform() ? b.scaled(a.base) : a.scaled(b.base);
   return a.is_uniform() || b.is_uniform();
 }
-bool linear_mul(ExecContext& /*ctx*/, const Insn& insn, const LinearSources& x, LinearValue& d) {
+bool linear_mul(SpanLanes& /*span*/, const Insn& insn, const LinearSources& x, LinearValue& d) {
   return linear_product(x.at[1], x.at[2], d) && is_linear_type(insn.type);
 }
-bool linear_mad(ExecContext& /*ctx*/, const Insn& insn, const LinearSources& x, LinearValue& d) {
+bool linear_mad(SpanLanes& /*span*/, const Insn& insn, const LinearSources& x, LinearValue& d) {
   LinearValue product;
   if (has_mod(insn, kWide, "wide")) {
     // Widening needs the numbers, which a wrapping lane would not have.

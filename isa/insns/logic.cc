@@ -92,7 +92,7 @@ constexpr OperandSpec count_operand() {
   return src("b", TypeRule::kU32);
 }
 
-bool linear_shl(ExecContext& /*ctx*/, const Insn& insn, const LinearSources& x, LinearValue& d) {
+bool linear_shl(SpanLanes& /*span*/, const Insn& insn, const LinearSources& x, LinearValue& d) {
   d = x.at[1].scaled(uint64_t{1} << (x.at[2].base % bits(insn.type)));
   return x.at[2].is_uniform();
 }

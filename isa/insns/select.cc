@@ -148,7 +148,7 @@ std::optional<bool> decide(unsigned op, const LinearRange& a, const LinearRange&
   return answer.always || answer.never ? std::optional(answer.always) : std::nullopt;
 }
 
-bool linear_cmp(ExecContext& ctx, const Insn& insn, const LinearSources& x, LinearValue& /*d*/) {
+bool linear_cmp(SpanLanes& span, const Insn& insn, const LinearSources& x, LinearValue& /*d*/) {
   if (!is_linear_type(insn.type) || is_wide(insn.type)) {
     return false;
   }
@@ -160,18 +160,18 @@ bool linear_cmp(ExecContext& ctx, const Insn& insn, const LinearSources& x, Line
   }
   const uint32_t word = *holds ? ~0u : 0u;
   if (insn.mods[1] == 0) {
-    std::fill_n(ctx.pred(insn.operands[0].index), x.warps, word);
+    std::fill_n(span.pred(insn.operands[0].index), span.lanes() / kWarpLanes, word);
     return true;
   }
   const bool is_and = has_mod(insn, kCombine, "and");
-  map_preds(ctx, insn.operands[0], [&](unsigned w) {
-    const uint32_t other = ctx.source_pred(insn.operands[3], w);
+  map_preds(span, insn.operands[0], [&](unsigned w) {
+    const uint32_t other = span.source_pred(insn.operands[3], w);
     return is_and ? word & other : word | other;
   });
   return true;
 }
 
-bool linear_mov(ExecContext& /*ctx*/, const Insn& insn, const LinearSources& x, LinearValue& d) {
+bool linear_mov(SpanLanes& /*span*/, const Insn& insn, const LinearSources& x, LinearValue& d) {
   d = x.at[1];
   return insn.type != Type::kPred;
 }

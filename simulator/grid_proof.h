@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whether the blocks of a launch are independent, told before any of them runs. Private to the
+// simulator.
+//
+// Kernels that stream over arrays compute every address and every branch from the lane's number in
+// the grid, parameters and constants. Such values are linear in the lane (isa/linear.h) over the
+// whole grid as over a block, so one walk through the insns with three numbers a register follows
+// all lanes at once. If it comes to the end, nobody can fault or spin, and each lane has what it
+// writes for itself: blocks may run in any order, on any thread, without anything to be undone.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+namespace pto::sim {
+
+class Launch;
+
+struct GridProof {
+  uint64_t insns = 0; // that each warp of the grid issues
+};
+
+/// Null: not proven. The launch must be one for gangs (gang.h): one-dimensional, of a kernel that
+/// cannot name its block and accesses hbm alone.
+std::optional<GridProof> prove_grid(const Launch& launch);
+
+} // namespace pto::sim
