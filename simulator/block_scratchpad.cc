@@ -303,21 +303,28 @@ void BlockContext::prefetch_source(const CopyRecord& copy, const std::optional<C
 void BlockContext::move_copy(const CopyRecord& copy) {
   const isa::CopyShape& shape = copy.shape;
   const bool is_in = copy.direction == isa::CopyDirection::kHbmToL1;
-  const bool is_watched = has_hooks(Space::kHbm, !is_in);
-  if (!is_watched) {
-    if (const std::optional<CopyEnds> ends = whole_copy(copy, UINT64_MAX)) {
-      if (is_in) {
-        isa::host_loop<copy_rows>(ends->l1, shape.l1_stride, ends->hbm, shape.hbm_stride, shape);
-      } else {
-        isa::host_loop<copy_rows>(ends->hbm, shape.hbm_stride, ends->l1, shape.l1_stride, shape);
+  const bool has_watchers = has_hooks(Space::kHbm, !is_in);
+  const auto pass_row = [&](uint32_t row) {
+    return pass_hooks(copy.hbm_row(row), shape.row_bytes, is_in, !is_in);
+  };
+  if (const std::optional<CopyEnds> ends = whole_copy(copy, UINT64_MAX)) {
+    if (has_watchers && (!is_in || gate_->is_watched(*last_allocation_))) {
+      for (uint32_t row = 0; row < shape.rows; ++row) {
+        if (!pass_row(row)) {
+          return;
+        }
       }
-      return;
     }
+    if (is_in) {
+      isa::host_loop<copy_rows>(ends->l1, shape.l1_stride, ends->hbm, shape.hbm_stride, shape);
+    } else {
+      isa::host_loop<copy_rows>(ends->hbm, shape.hbm_stride, ends->l1, shape.l1_stride, shape);
+    }
+    return;
   }
   for (uint32_t row = 0; row < shape.rows && shape.row_bytes != 0; ++row) {
-    const uint64_t address = copy.hbm_row(row);
-    uint8_t* hbm = range_host(Space::kHbm, address, shape.row_bytes);
-    if (is_watched && !pass_hooks(address, shape.row_bytes, is_in, !is_in)) {
+    uint8_t* hbm = range_host(Space::kHbm, copy.hbm_row(row), shape.row_bytes);
+    if (has_watchers && !pass_row(row)) {
       return;
     }
     // A tile may have been freed meanwhile; its bytes stay with the block.
