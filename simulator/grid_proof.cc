@@ -162,7 +162,7 @@ private:
     }
   }
 
-  /// Those that a kernel for gangs may name. The grid is one-dimensional.
+  /// Those that do not begin anew in every block. The grid is one-dimensional.
   bool special(Special special, LinearValue& value) const {
     if (special == Special::kLane) {
       value = {0, 1, 0};
@@ -214,7 +214,10 @@ private:
 std::optional<GridProof> prove_grid(const Launch& launch) {
   const LaunchImage& image = launch.image();
   const uint64_t warps = launch.block_count() * image.warps;
-  if (warps > (uint64_t{1} << 31) / isa::kWarpLanes) { // lanes are numbers of 31 bits
+  const bool is_flat = image.block.y == 1 && image.block.z == 1 && image.grid.y == 1 &&
+                       image.grid.z == 1 && image.lanes == image.padded_lanes;
+  if (!is_flat || image.data_caches != nullptr ||
+      warps > (uint64_t{1} << 31) / isa::kWarpLanes) { // lanes are numbers of 31 bits
     return std::nullopt;
   }
   return GridWalk(image, warps).run();

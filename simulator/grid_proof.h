@@ -20,8 +20,8 @@ struct GridProof {
   uint64_t insns = 0; // that each warp of the grid issues
 };
 
-/// Null: not proven. The launch must be one for gangs (gang.h): one-dimensional, of a kernel that
-/// cannot name its block and accesses hbm alone.
+/// Nullopt: not proven. Only one-dimensional launches of whole warps are, with memory that all cores
+/// see alike, of kernels that access hbm alone.
 std::optional<GridProof> prove_grid(const Launch& launch);
 
 } // namespace pto::sim

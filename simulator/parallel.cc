@@ -462,7 +462,7 @@ bool run_parallel(Launch& launch, const RunOptions& options) {
   // A power of two, as gangs are.
   const uint64_t run_blocks = std::bit_floor(
       std::clamp<uint64_t>(launch.block_count() / (uint64_t{threads} * 32), 1, kMaxRun));
-  const std::optional<GridProof> proof = Gang::suits(launch) ? prove_grid(launch) : std::nullopt;
+  const std::optional<GridProof> proof = prove_grid(launch);
   if (proof && has_room(*proof, launch, options)) {
     return run_independent(launch, options, threads, run_blocks);
   }

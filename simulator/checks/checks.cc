@@ -7,11 +7,14 @@
 #include "simulator/checks/nan_check.h"
 #include "simulator/checks/race_check.h"
 #include "simulator/checks/sync_check.h"
+#include "simulator/grid_proof.h"
 #include "simulator/launch.h"
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
+#include <type_traits>
 
 namespace pto::sim {
 
@@ -51,25 +54,30 @@ std::optional<CheckSet> parse_checks(std::string_view text, std::string& error) 
 }
 
 Checks::Checks(CheckSet set) : set_(set) {
-  if (set_.contains(CheckKind::kInit)) {
-    observers_.push_back(std::make_unique<InitCheck>(findings_));
-  }
-  if (set_.contains(CheckKind::kRace)) {
-    observers_.push_back(std::make_unique<RaceCheck>(findings_));
-  }
-  if (set_.contains(CheckKind::kSync)) {
-    observers_.push_back(std::make_unique<SyncCheck>(findings_));
-  }
-  if (set_.contains(CheckKind::kNan)) {
-    observers_.push_back(std::make_unique<NanCheck>(findings_));
-  }
+  const auto add = [&]<class Check>(CheckKind kind, std::type_identity<Check>) {
+    if (set_.contains(kind)) {
+      kinds_.push_back(kind);
+      observers_.push_back(std::make_unique<Check>(findings_));
+    }
+  };
+  add(CheckKind::kInit, std::type_identity<InitCheck>());
+  add(CheckKind::kRace, std::type_identity<RaceCheck>());
+  add(CheckKind::kSync, std::type_identity<SyncCheck>());
+  add(CheckKind::kNan, std::type_identity<NanCheck>());
 }
 
 Checks::~Checks() = default;
 
 void Checks::attach(Launch& launch) {
-  for (const auto& observer : observers_) {
-    launch.observers().attach(*observer);
+  const auto is_about_others = [](CheckKind kind) {
+    return kind == CheckKind::kRace || kind == CheckKind::kSync;
+  };
+  const bool are_alone =
+      std::any_of(kinds_.begin(), kinds_.end(), is_about_others) && prove_grid(launch).has_value();
+  for (size_t i = 0; i < observers_.size(); ++i) {
+    if (!are_alone || !is_about_others(kinds_[i])) {
+      launch.observers().attach(*observers_[i]);
+    }
   }
 }
 

@@ -44,7 +44,9 @@ public:
   Checks(const Checks&) = delete;
   Checks& operator=(const Checks&) = delete;
 
-  /// `launch` and this object must live until the run is over.
+  /// `launch` and this object must live until the run is over. Where it is proven that no two lanes
+  /// of the launch meet (grid_proof.h), the checks for races and synchronisation, which could find
+  /// nothing, stay away.
   void attach(Launch& launch);
   /// Adds what the run itself stopped for: a fault is a finding of kind mem, a deadlock of kind
   /// sync. Call it once with the result of the run.
@@ -57,6 +59,7 @@ public:
 private:
   CheckSet set_;
   Findings findings_;
+  std::vector<CheckKind> kinds_; // of observers_
   std::vector<std::unique_ptr<Observer>> observers_;
 };
 

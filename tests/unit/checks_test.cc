@@ -262,6 +262,29 @@ poll:
 .end
 )";
 
+TEST_CASE("checks that could find nothing stay away, the others do not") {
+  const auto waits_are_watched = [](const std::string& offset, size_t& findings) {
+    SimFixture sim(
+        ".pto 1\n.kernel k(ptr o)\n    mov.u32 r0, %gid.x\n    load.f32 r1, hbm[o + r0*4" + offset +
+        "]\n    sub.f32 r1, r1, r1\n    store.f32 hbm[o + r0*4], r1\n" + "    exit\n.end\n");
+    std::vector<uint32_t> words(65, 0);
+    words[40] = 0x7f800000; // infinite
+    sim.words(words);
+    const auto launch = sim.launch({1}, {64});
+    Checks checks(CheckSet::all());
+    checks.attach(*launch);
+    const bool are_watched = launch->observers().wants(kWantsBarrier);
+    checks.add_result(*launch, run_functional(*launch));
+    findings = checks.findings().list().size();
+    return are_watched;
+  };
+  size_t findings = 0;
+  CHECK_FALSE(waits_are_watched("", findings));
+  CHECK(findings == 1); // the NaN
+  CHECK(waits_are_watched(" + 4", findings));
+  CHECK(findings == 2); // and the second warp's first word
+}
+
 TEST_CASE("incoherent caches: a plain load sees the old line, .cv and INVAL the new") {
   for (const bool is_incoherent : {false, true}) {
     SimFixture fixture(kStale, "ascend950");
