@@ -9,6 +9,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
+#include <vector>
 
 namespace pto::sim {
 
@@ -20,12 +22,12 @@ using isa::Special;
 
 constexpr uint64_t kMostInsns = 4096; // a longer walk is not worth it
 
-/// Every lane of the grid. Of each predicate there is one word: it holds in all lanes, or in none,
-/// or is not known.
+/// The first lanes of the grid, at first all: those that are still at work, while the others have
+/// ended, or wait where the part of the code ends that they passed over. Predicates hold in all of
+/// them, or in none, or change once from lane to lane.
 class GridWalk final : public isa::SpanLanes {
 public:
-  GridWalk(const LaunchImage& image, uint64_t warps)
-      : image_(image), warps_(static_cast<unsigned>(warps)) {
+  GridWalk(const LaunchImage& image, uint64_t lanes) : image_(image) {
     active_ = &kAllLanes;
     all_active_ = true;
     preds_ = words_.data();
@@ -37,33 +39,36 @@ public:
       known_.add_reg64(i);
     }
     known_.preds = (1u << isa::kPredCount) - 1;
+    set_working(lanes);
     ledger_.begin();
   }
 
   std::optional<GridProof> run() {
-    uint32_t pc = image_.program->entry_pc();
+    pc_ = image_.program->entry_pc();
     for (uint64_t insns = 1; insns <= kMostInsns; ++insns) {
-      const ProgramInsn& decoded = image_.program->at(pc);
-      const isa::InsnDesc& row = *decoded.insn.desc;
-      ++pc;
-      if (decoded.is_guarded) {
-        const isa::Guard guard = decoded.insn.guard;
-        if (!is_known(guard.pred)) {
-          return std::nullopt;
-        }
-        if ((words_[guard.pred] != 0) == guard.negated) {
-          continue;
-        }
-      }
-      if (row.has(isa::kTraps)) {
+      close_parts();
+      const ProgramInsn& decoded = image_.program->at(pc_++);
+      const std::optional<Range> where = where_active(decoded);
+      if (!where) {
         return std::nullopt;
       }
-      if (row.has(isa::kEndsLane)) {
-        return GridProof{insns};
+      if (where->first == where->end) {
+        continue;
       }
-      if (row.has(isa::kBranch)) {
-        pc = isa::target_pc(decoded.insn);
-      } else if (!follow(decoded)) {
+      const bool is_for_all = where->first == 0 && where->end == working_;
+      if (leaves(decoded)) {
+        if (is_for_all && parts_.empty()) {
+          return GridProof{insns + apart_};
+        }
+        if (where->first == 0 || !parts_.empty()) {
+          return std::nullopt;
+        }
+        set_working(where->first);
+      } else if (decoded.insn.desc->has(isa::kBranch)) {
+        if (!follow_branch(decoded, *where)) {
+          return std::nullopt;
+        }
+      } else if (where->first != 0 || !follow(decoded, where->end)) {
         return std::nullopt;
       }
     }
@@ -73,20 +78,102 @@ public:
 private:
   static constexpr uint32_t kAllLanes = ~0u;
 
+  struct Range {
+    uint64_t first = 0;
+    uint64_t end = 0;
+  };
+  /// Code that the lanes after the working ones have passed over.
+  struct Part {
+    uint32_t end_pc = 0;
+    uint64_t working = 0; // from there on
+    ResourceSet writes;   // in it
+  };
+  /// A predicate that changes from lane `at` on.
+  struct Cut {
+    uint64_t at = 0;
+    bool holds_before = false;
+  };
+
+  void set_working(uint64_t lanes) {
+    working_ = lanes;
+    warps_ = static_cast<unsigned>((lanes + isa::kWarpLanes - 1) / isa::kWarpLanes);
+  }
+
+  void close_parts() {
+    while (!parts_.empty() && parts_.back().end_pc == pc_) {
+      set_working(parts_.back().working);
+      forget(parts_.back().writes);
+      parts_.pop_back();
+    }
+  }
+
   bool is_known(unsigned pred) const { return ((known_.preds >> pred) & 1) != 0; }
 
-  /// What the insn does to registers and memory. False: cannot be told.
-  bool follow(const ProgramInsn& decoded) {
+  /// The working lanes that execute the insn.
+  std::optional<Range> where_active(const ProgramInsn& decoded) const {
+    if (!decoded.is_guarded) {
+      return Range{0, working_};
+    }
+    const isa::Guard guard = decoded.insn.guard;
+    if (is_known(guard.pred)) {
+      return Range{0, (words_[guard.pred] != 0) != guard.negated ? working_ : 0};
+    }
+    if (((cut_ >> guard.pred) & 1) == 0) {
+      return std::nullopt;
+    }
+    const Cut& cut = cuts_[guard.pred];
+    const uint64_t at = std::min(cut.at, working_);
+    return cut.holds_before != guard.negated ? Range{0, at} : Range{at, working_};
+  }
+
+  bool is_exit(uint32_t pc) const {
+    const ProgramInsn& decoded = image_.program->at(pc);
+    return !decoded.is_guarded && leaves(decoded);
+  }
+  bool leaves(const ProgramInsn& decoded) const {
+    const isa::InsnDesc& row = *decoded.insn.desc;
+    return row.has(isa::kEndsLane) && !row.has(isa::kTraps);
+  }
+
+  bool follow_branch(const ProgramInsn& decoded, const Range& where) {
+    const uint32_t target = isa::target_pc(decoded.insn);
+    if (where.first == 0 && where.end == working_) {
+      pc_ = target;
+    } else if (where.first == 0) { // the others must be at their end
+      if (!parts_.empty() || !is_exit(pc_)) {
+        return false;
+      }
+      set_working(where.end);
+      ++apart_;
+      pc_ = target;
+    } else if (is_exit(target) && parts_.empty()) {
+      set_working(where.first);
+      ++apart_;
+    } else {
+      if (decoded.join_pc != target || target < pc_) {
+        return false;
+      }
+      parts_.push_back({target, working_, {}});
+      set_working(where.first);
+    }
+    return true;
+  }
+
+  /// What the insn does to registers and memory in the lanes before `end`. False: cannot be told.
+  bool follow(const ProgramInsn& decoded, uint64_t end) {
     constexpr isa::Flags kOfRegisters = isa::kTypesFirst | isa::kSelects | isa::kDivides |
                                         isa::kCrossLane | isa::kShuffles | isa::kWarpBarrier;
     const isa::InsnDesc& row = *decoded.insn.desc;
     if (row.scope == isa::Scope::kBlock) {
       return false;
     }
+    for (Part& part : parts_) {
+      part.writes.add(decoded.writes);
+    }
     const bool is_load = row.flags == isa::kReadsMem;
     const bool is_store = row.flags == isa::kWritesMem;
     if (is_load || is_store) {
-      if (!follow_access(decoded, is_load ? 1 : 0, is_store)) {
+      if (!follow_access(decoded, is_load ? 1 : 0, is_store, end)) {
         return false;
       }
       forget(decoded.writes);
@@ -95,7 +182,7 @@ private:
     if ((row.flags & ~kOfRegisters) != 0) {
       return false;
     }
-    if (!follow_linear(decoded)) {
+    if (end != working_ || !follow_linear(decoded)) {
       forget(decoded.writes);
     }
     return true;
@@ -106,6 +193,7 @@ private:
     known_.reg32[1] &= ~set.reg32[1];
     known_.reg64 &= ~set.reg64;
     known_.preds &= ~set.preds;
+    cut_ &= ~set.preds;
   }
 
   bool follow_linear(const ProgramInsn& decoded) {
@@ -123,10 +211,10 @@ private:
       }
     }
     LinearValue result;
-    if (!insn.desc->linear(*this, insn, sources, result)) {
-      return false;
-    }
     const isa::Operand& dst = insn.operands[0];
+    if (!insn.desc->linear(*this, insn, sources, result)) {
+      return dst.kind == OperandKind::kPred && find_cut(insn, sources);
+    }
     if (dst.kind == OperandKind::kReg32) {
       at32_[dst.index] = result.low_half();
       known_.add_reg32(dst.index);
@@ -135,8 +223,51 @@ private:
       known_.add_reg64(dst.index);
     } else if (dst.kind == OperandKind::kPred) {
       known_.preds |= 1u << dst.index;
+      cut_ &= ~(1u << dst.index);
     }
     return true;
+  }
+
+  /// A comparison of a number that goes up or down with the lane, and one that stays: where its
+  /// ends differ it changes once between them.
+  bool find_cut(const isa::Insn& insn, const isa::LinearSources& sources) {
+    const bool are_plain = insn.operand_count == 3 &&
+                           sources.at[1].is_uniform() != sources.at[2].is_uniform() &&
+                           is_steady(insn, sources.at[1]) && is_steady(insn, sources.at[2]);
+    if (!are_plain) {
+      return false;
+    }
+    const unsigned index = insn.operands[0].index;
+    const auto holds_at = [&](uint64_t lane) {
+      isa::LinearSources one;
+      for (unsigned i = 1; i < 3; ++i) {
+        one.at[i] =
+            LinearValue::uniform(sources.at[i].base + lane * sources.at[i].lane_step).low_half();
+      }
+      LinearValue unused;
+      return insn.desc->linear(*this, insn, one, unused) ? std::optional(words_[index] != 0)
+                                                         : std::nullopt;
+    };
+    const std::optional<bool> first = holds_at(0);
+    const std::optional<bool> last = holds_at(working_ - 1);
+    if (!first || !last || *first == *last) {
+      return false;
+    }
+    Range open{0, working_ - 1}; // the first lane is like lane 0, the one at the end is not
+    while (open.end - open.first > 1) {
+      const uint64_t middle = open.first + (open.end - open.first) / 2;
+      (holds_at(middle) == first ? open.first : open.end) = middle;
+    }
+    known_.preds &= ~(1u << index);
+    cut_ |= 1u << index;
+    cuts_[index] = {open.end, *first};
+    return true;
+  }
+
+  /// Goes on with the same step from warp to warp, and does not wrap around.
+  bool is_steady(const isa::Insn& insn, const LinearValue& value) const {
+    return static_cast<uint32_t>(value.warp_step - value.lane_step * isa::kWarpLanes) == 0 &&
+           isa::linear_range(value, warps_, isa::is_signed(insn.type)).has_value();
   }
 
   bool source(const isa::Operand& operand, LinearValue& value) const {
@@ -180,7 +311,7 @@ private:
     return true;
   }
 
-  bool follow_access(const ProgramInsn& decoded, unsigned operand, bool writes) {
+  bool follow_access(const ProgramInsn& decoded, unsigned operand, bool writes, uint64_t end) {
     const isa::MemRef mem = decoded.insn.operand(operand).mem();
     const uint32_t bytes = isa::size_bytes(decoded.insn.type) * isa::vector_count(decoded.insn);
     const bool is_of_param = mem.base == isa::BaseKind::kParam;
@@ -190,7 +321,7 @@ private:
     const uint64_t base = static_cast<uint64_t>(int64_t{mem.offset}) +
                           (is_of_param ? image_.params[mem.base_index] : 0);
     const auto at = linear_address(mem, base, false, {known_, at32_.data(), at64_.data()}, warps_);
-    const auto range = at ? linear_range_of(*at, bytes, warps_) : std::nullopt;
+    const auto range = at ? range_of(*at, bytes, end) : std::nullopt;
     if (!range) {
       return false;
     }
@@ -200,12 +331,30 @@ private:
                range->lowest, range->lowest + range->bytes, is_one_run(*at, bytes, warps_), writes);
   }
 
+  /// Of the lanes before `end`.
+  std::optional<AccessRange> range_of(const LinearValue& at, uint32_t bytes, uint64_t end) const {
+    std::optional<AccessRange> range = linear_range_of(at, bytes, warps_);
+    const auto step = static_cast<int64_t>(at.lane_step);
+    if (range && at.warp_step == at.lane_step * isa::kWarpLanes) {
+      const uint64_t over = static_cast<uint64_t>(std::abs(step)) * (end - 1);
+      range->lowest = step < 0 ? at.base - over : at.base;
+      range->bytes = over + bytes;
+    }
+    return range;
+  }
+
   const LaunchImage& image_;
-  const unsigned warps_;
+  uint32_t pc_ = 0;
+  uint64_t working_ = 0; // lanes
+  unsigned warps_ = 0;   // with working lanes
+  uint64_t apart_ = 0;   // insns of lanes that leave by themselves
+  std::vector<Part> parts_;
   ResourceSet known_;
   std::array<LinearValue, isa::kReg32Count> at32_{};
   std::array<LinearValue, isa::kReg64Count> at64_{};
-  std::array<uint32_t, isa::kPredCount> words_{};
+  std::array<uint32_t, isa::kPredCount> words_{}; // of the known ones
+  uint32_t cut_ = 0;                              // bit i: p_i is known by cuts_[i]
+  std::array<Cut, isa::kPredCount> cuts_{};
   AccessLedger ledger_;
 };
 
@@ -220,7 +369,7 @@ std::optional<GridProof> prove_grid(const Launch& launch) {
       warps > (uint64_t{1} << 31) / isa::kWarpLanes) { // lanes are numbers of 31 bits
     return std::nullopt;
   }
-  return GridWalk(image, warps).run();
+  return GridWalk(image, warps * isa::kWarpLanes).run();
 }
 
 } // namespace pto::sim

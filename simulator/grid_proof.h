@@ -7,6 +7,7 @@
 // whole grid as over a block, so one walk through the insns with three numbers a register follows
 // all lanes at once. If it comes to the end, nobody can fault or spin, and each lane has what it
 // writes for itself: blocks may run in any order, on any thread, without anything to be undone.
+// Lanes past the end of the data may leave early, or pass over a part of the code.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +18,7 @@ namespace pto::sim {
 class Launch;
 
 struct GridProof {
-  uint64_t insns = 0; // that each warp of the grid issues
+  uint64_t insns = 0; // that a warp of the grid issues, at most
 };
 
 /// Nullopt: not proven. Only one-dimensional launches of whole warps are, with memory that all cores

@@ -34,6 +34,14 @@ struct ResourceSet {
   constexpr void add_reg64(unsigned i) { reg64 |= uint64_t{1} << i; }
   constexpr bool has_reg32(unsigned i) const { return ((reg32[i / 64] >> (i % 64)) & 1) != 0; }
   constexpr bool has_reg64(unsigned i) const { return ((reg64 >> i) & 1) != 0; }
+  constexpr void add(const ResourceSet& other) {
+    reg32[0] |= other.reg32[0];
+    reg32[1] |= other.reg32[1];
+    reg64 |= other.reg64;
+    preds |= other.preds;
+    tiles |= other.tiles;
+    events |= other.events;
+  }
   /// Registers alone, predicates left out.
   constexpr bool is_within(const ResourceSet& other) const {
     return ((reg32[0] & ~other.reg32[0]) | (reg32[1] & ~other.reg32[1]) | (reg64 & ~other.reg64)) ==
