@@ -21,8 +21,8 @@ struct GridProof {
   uint64_t insns = 0; // that a warp of the grid issues, at most
 };
 
-/// Nullopt: not proven. Only one-dimensional launches of whole warps are, with memory that all cores
-/// see alike, of kernels that access hbm alone.
+/// Nullopt: not proven. Only one-dimensional launches of whole warps are, with memory that all
+/// cores see alike, of kernels that access hbm alone.
 std::optional<GridProof> prove_grid(const Launch& launch);
 
 } // namespace pto::sim
