@@ -27,6 +27,13 @@ struct AccessCell {
   bool is_write_atomic : 1 = false;
   bool is_packed : 1 = false; // a line whose words are in a PackedLine
   bool is_split : 1 = false;  // into cells of its own
+
+  /// All bytes of a word, and nothing but atomics since the last write by something else: whatever
+  /// atomic comes next cannot race with it.
+  bool is_left_to_atomics() const {
+    return ((write_bytes ^ 0xf) | read_bytes[0] | read_bytes[1]) == 0 && is_write_atomic &&
+           !is_split;
+  }
 };
 static_assert(sizeof(AccessCell) == 40);
 

@@ -100,21 +100,42 @@ public:
     visit_words(words_of(line), begin, end, visitor);
   }
   AccessCell& line_of(uint64_t address) { return lines_[address / kLineBytes]; }
-  /// The same, where the last address was probably far away.
-  AccessCell& line_of_scattered(uint64_t address) { return lines_.scattered(address / kLineBytes); }
+  /// line_of() of some addresses, at least one.
+  void lines_of(const uint64_t* addresses, size_t count, AccessCell** lines) {
+    constexpr uint64_t kPageBytes = kLineBytes * PagedArray<AccessCell>::kPageCells;
+    uint64_t differing = 0;
+    for (size_t i = 0; i < count; ++i) {
+      differing |= addresses[i] ^ addresses[0];
+    }
+    if (differing < kPageBytes) {
+      AccessCell* const page = &lines_[addresses[0] / kPageBytes * (kPageBytes / kLineBytes)];
+      for (size_t i = 0; i < count; ++i) {
+        lines[i] = page + addresses[i] % kPageBytes / kLineBytes;
+      }
+      return;
+    }
+    for (size_t i = 0; i < count; ++i) {
+      lines[i] = &lines_.scattered(addresses[i] / kLineBytes);
+    }
+  }
+
+  /// The word at an address, of a line that is split.
+  AccessCell& word_in(const AccessCell& line, uint64_t address) {
+    return words_[line.write.pc][word_of(address)];
+  }
 
   /// What line_of() leads to for the word at an address, as it is now: a line that is packed or
   /// split.
   struct Place {
-    PackedLine* packed = nullptr;
-    AccessCell* word = nullptr;
+    PackedLine* packed;
+    AccessCell* word;
   };
   Place place_of(const AccessCell& line, uint64_t address) {
-    Place place;
+    Place place = {nullptr, nullptr};
     if (line.is_packed) {
       place.packed = &packed_[line.write.pc];
     } else if (line.is_split) {
-      place.word = &words_[line.write.pc][word_of(address)];
+      place.word = &word_in(line, address);
     }
     return place;
   }

@@ -133,12 +133,8 @@ bool HappensBefore::is_ordered(Agent agent, uint32_t time, uint64_t block, uint3
   return is_ordered(agent, time, view(block, warp));
 }
 
-bool HappensBefore::is_copy_ordered(Agent agent, uint64_t block, uint32_t warp) const {
-  const Copy& copy = copies_[agent & ~kCopyBit];
-  if (copy.block == block && (copy.waited_by >> warp & 1) != 0) {
-    return true;
-  }
-  return copy.waiter != kNoAgent && is_ordered(copy.waiter, copy.wait_time, block, warp);
+bool HappensBefore::is_known_of_waiter(const Copy& copy, const View& view) const {
+  return copy.waiter != kNoAgent && is_ordered(copy.waiter, copy.wait_time, view);
 }
 
 void HappensBefore::barrier(uint64_t block) {
@@ -190,8 +186,8 @@ void HappensBefore::flag_access(uint64_t block,
                                 FlagAccess access) {
   Warp& self = blocks_.at(block).warps[warp];
   const bool releases = access.releases && self.fence.fenced != nullptr;
-  if (!releases && locations_.empty()) {
-    return; // no flags here
+  if (!releases && !has_flags()) {
+    return;
   }
   uint32_t& number = location_numbers_.scattered(location);
   if (number == 0) {

@@ -101,6 +101,8 @@ public:
     bool releases = false;
   };
   void flag_access(uint64_t block, uint32_t warp, uint64_t location, FlagAccess access);
+  /// Something was published somewhere. Otherwise an access that does not release learns nothing.
+  bool has_flags() const { return !locations_.empty(); }
 
   /// A copy starts; the agent of its accesses.
   Agent copy_start(uint64_t block, uint64_t id);
@@ -122,7 +124,8 @@ public:
   }
 
 private:
-  bool is_copy_ordered(Agent agent, uint64_t block, uint32_t warp) const;
+  /// Of a copy that the warp has not waited for.
+  bool is_known_of_waiter(const Copy& copy, const View& view) const;
   /// What fences cover.
   struct Fenced {
     Knowledge knows;
@@ -204,7 +207,9 @@ inline HappensBefore::View HappensBefore::view(uint64_t block, uint32_t warp) co
 
 inline bool HappensBefore::is_ordered(Agent agent, uint32_t time, const View& view) const {
   if ((agent & kCopyBit) != 0) {
-    return is_copy_ordered(agent, view.block_, view.warp_);
+    const Copy& copy = copies_[agent & ~kCopyBit];
+    return (copy.block == view.block_ && (copy.waited_by >> view.warp_ & 1) != 0) ||
+           is_known_of_waiter(copy, view);
   }
   const uint32_t in_block = agent - view.first_agent_;
   if (in_block < warps_ && (in_block == view.warp_ || time < view.barrier_time_)) {

@@ -184,7 +184,7 @@ void RaceCheck::synchronise(const WarpAccess& warp) {
   const bool acquires =
       span.is_atomic || (span.reads_memory && span.hint == isa::CacheHint::kVolatile);
   const bool releases = span.writes_memory && warp.by.has_fenced();
-  if (!acquires && !releases) {
+  if (!releases && !(acquires && order_.has_flags())) {
     return;
   }
   for (unsigned lane = 0; lane < isa::kWarpLanes; ++lane) {
@@ -199,7 +199,7 @@ void RaceCheck::synchronise(const WarpAccess& warp) {
   }
 }
 
-void RaceCheck::lane_accesses(const WarpAccess& warp, AccessShadow& shadow) {
+void RaceCheck::lane_accesses(WarpAccess warp, AccessShadow& shadow) {
   synchronise(warp);
   const SpanRecord& span = warp.span;
   Access access{.block = span.block,
@@ -221,15 +221,23 @@ void RaceCheck::lane_accesses(const WarpAccess& warp, AccessShadow& shadow) {
     access.address = warp.address(access.first_lane);
     access.bytes = is_row ? uint64_t{span.access_bytes} * isa::kWarpLanes : span.access_bytes;
     range(access);
-  } else if (lane_by_lane(warp, access) == Order::kAny && span.writes_memory && !span.is_atomic) {
+    return;
+  }
+  if (access.is_atomic) {
+    warp.mask = atomic_words(warp, access);
+    if (warp.mask == 0) {
+      return;
+    }
+  }
+  if (lane_by_lane(warp, access) == Overlap::kPerhaps && span.writes_memory && !span.is_atomic) {
     same_insn_writes(warp);
   }
 }
 
 // Lanes next to each other at bytes next to each other are one access: most are.
-RaceCheck::Order RaceCheck::lane_by_lane(const WarpAccess& warp, Access access) {
-  if (const std::optional<Order> order = scattered_words(warp, access)) {
-    return *order;
+RaceCheck::Overlap RaceCheck::lane_by_lane(const WarpAccess& warp, Access access) {
+  if (const std::optional<Overlap> overlap = scattered_words(warp, access)) {
+    return *overlap;
   }
   bool ascends = true;
   uint64_t end = 0; // of the lane before
@@ -254,7 +262,7 @@ RaceCheck::Order RaceCheck::lane_by_lane(const WarpAccess& warp, Access access) 
     end = address + access.lane_bytes;
   }
   range(access);
-  return ascends ? Order::kAscending : Order::kAny;
+  return ascends ? Overlap::kNone : Overlap::kPerhaps;
 }
 
 AccessShadow& RaceCheck::shadow(const BlockRun& block, isa::Space space) {
@@ -294,8 +302,7 @@ void RaceCheck::touch(
     cell.reads = {};
     cell.read_bytes = {};
   }
-  // A read that no later write races with is not kept: it would only hide one that can.
-  if (access.reads && !access.is_atomic && !access.is_volatile) {
+  if (keeps_read_of(access)) {
     record_read(cell, mask, entry, access);
   }
 }

@@ -85,8 +85,8 @@ private:
     }
   };
 
-  /// Of a warp's accesses, lane by lane: kAscending if no two overlap.
-  enum class Order : uint8_t { kAscending, kAny };
+  /// Of a warp's accesses, lane by lane.
+  enum class Overlap : uint8_t { kNone, kPerhaps };
   /// What visits the shadow of an access.
   struct Visitor {
     RaceCheck& check;
@@ -120,11 +120,15 @@ private:
   /// Bytes that a LOAD, STORE or ATOM accesses in a lane; 0 for other insns.
   static uint32_t lane_bytes_of(const ProgramInsn& decoded);
   static Interest interest_in(const ProgramInsn& decoded);
-  void lane_accesses(const WarpAccess& warp, AccessShadow& shadow);
+  void lane_accesses(WarpAccess warp, AccessShadow& shadow);
   /// The accesses of lanes that are not known to be in a row.
-  Order lane_by_lane(const WarpAccess& warp, Access access);
-  /// The same for words of which no two belong together; nothing where they are others.
-  std::optional<Order> scattered_words(const WarpAccess& warp, Access access);
+  Overlap lane_by_lane(const WarpAccess& warp, Access access);
+  /// The same for words that are judged one by one; nothing where they are others.
+  std::optional<Overlap> scattered_words(const WarpAccess& warp, Access access);
+  /// Atomics on words that have cells of their own, up to the first lane whose word has none.
+  /// Returns the lanes that are left.
+  uint32_t atomic_words(const WarpAccess& warp, const Access& access);
+  void word_of_lane(AccessCell& line, uint64_t address, unsigned lane, Access access);
   void synchronise(const WarpAccess& warp);
   void range(const Access& access);
   /// Words of a packed line. Returns the first one that it left alone, for touch() to judge: there
@@ -132,7 +136,11 @@ private:
   uint64_t touch_packed(PackedLine& line, uint64_t begin, uint64_t end, const Access& access);
   void
   touch(AccessCell& cell, uint8_t mask, uint64_t address, uint64_t bytes, const Access& access);
-  class PackedTouch;
+  class PackedTouch; // race_packed.h
+  /// A read that no later write races with is not kept: it would only hide one that can.
+  static bool keeps_read_of(const Access& access) {
+    return access.reads && !access.is_atomic && !access.is_volatile;
+  }
   void record_read(AccessCell& cell, uint8_t mask, const AccessEntry& entry, const Access& access);
   /// The lane of an access that touches the address first.
   static uint32_t lane_of(uint64_t address, const Access& access) {

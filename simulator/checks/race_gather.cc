@@ -1,31 +1,84 @@
 // SPDX-License-Identifier: Apache-2.0
-// Words far apart, one a lane: gathers and scatters. All shadow that a warp needs is looked up
-// first, so that the host's cache fetches it at once, then the lanes are judged in order.
-#include "simulator/checks/race_check.h"
+// Words one by one, a lane each: gathers, scatters, atomics. All shadow that a warp needs is looked
+// up first, so that the host's cache fetches it at once, then the lanes are judged in order.
+#include "simulator/checks/race_packed.h"
 #include "simulator/each_lane.h"
 
+#include <algorithm>
 #include <array>
 
 namespace pto::sim {
 
 namespace {
 
-struct Lanes {
-  std::array<uint64_t, isa::kWarpLanes> addresses{};
+constexpr std::array<uint8_t, isa::kWarpLanes> kAllLanes = [] {
   std::array<uint8_t, isa::kWarpLanes> numbers{};
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    numbers[i] = static_cast<uint8_t>(i);
+  }
+  return numbers;
+}();
+
+/// The lanes of a mask, side by side.
+class Lanes {
+public:
+  template <class WarpAccess> explicit Lanes(const WarpAccess& warp) {
+    if (warp.mask == ~0u && warp.addresses != nullptr) {
+      addresses = warp.addresses;
+      numbers = kAllLanes.data();
+      count = isa::kWarpLanes;
+      return;
+    }
+    own_addresses_[0] = 0; // in case that no lane is active
+    for_each_lane(&warp.mask, 1, [&](unsigned lane) {
+      own_addresses_[count] = warp.address(lane);
+      own_numbers_[count++] = static_cast<uint8_t>(lane);
+    });
+  }
+  Lanes(const Lanes&) = delete;
+  Lanes& operator=(const Lanes&) = delete;
+
+  const uint64_t* addresses = own_addresses_.data();
+  const uint8_t* numbers = own_numbers_.data();
   size_t count = 0;
+
+private:
+  std::array<uint64_t, isa::kWarpLanes> own_addresses_;
+  std::array<uint8_t, isa::kWarpLanes> own_numbers_;
 };
+
+/// How the words of lanes lie to each other.
+struct Arrangement {
+  bool has_neighbours = false; // of two lanes in turn: at one word, or the second at the next one
+  bool is_apart = false;       // no two lanes are at one word; may be false even so
+};
+
+Arrangement arrangement_of(const Lanes& lanes) {
+  constexpr uint64_t kWordBytes = AccessShadow::kWordBytes;
+  unsigned near = 0;
+  unsigned descents = 0;
+  for (size_t i = 1; i < lanes.count; ++i) {
+    const uint64_t step = lanes.addresses[i] - lanes.addresses[i - 1];
+    near += step == 0 || step == kWordBytes ? 1 : 0;
+    descents += static_cast<int64_t>(step) < static_cast<int64_t>(kWordBytes) ? 1 : 0;
+  }
+  // Rows that begin elsewhere, as along the diagonals of a tile: what comes after the one descent
+  // lies before all else.
+  const bool wraps = descents == 1 && lanes.addresses[lanes.count - 1] < lanes.addresses[0];
+  return {.has_neighbours = near != 0, .is_apart = descents == 0 || wraps};
+}
 
 struct Places {
   std::array<AccessCell*, isa::kWarpLanes> lines;
   std::array<AccessShadow::Place, isa::kWarpLanes> parts;
 };
 
+// Always inline, for the sake of what only prefetches.
 [[gnu::always_inline]] inline void
 look_up(AccessShadow& shadow, const Lanes& lanes, Places& places, bool prefetches) {
-  for (size_t i = 0; i < lanes.count; ++i) {
-    places.lines[i] = &shadow.line_of_scattered(lanes.addresses[i]);
-    if (prefetches) {
+  shadow.lines_of(lanes.addresses, lanes.count, places.lines.data());
+  if (prefetches) {
+    for (size_t i = 0; i < lanes.count; ++i) {
       AccessShadow::prefetch(*places.lines[i]);
     }
   }
@@ -39,60 +92,81 @@ look_up(AccessShadow& shadow, const Lanes& lanes, Places& places, bool prefetche
 
 } // namespace
 
-std::optional<RaceCheck::Order> RaceCheck::scattered_words(const WarpAccess& warp, Access access) {
+std::optional<RaceCheck::Overlap> RaceCheck::scattered_words(const WarpAccess& warp,
+                                                             Access access) {
   if (access.lane_bytes != AccessShadow::kWordBytes) {
     return std::nullopt;
   }
-  Lanes lanes;
-  bool is_apart = true;
-  bool ascends = true;
-  uint64_t end = 0; // of the lane before
-  for_each_lane(&warp.mask, 1, [&](unsigned lane) {
-    const uint64_t address = warp.address(lane);
-    const bool is_first = lanes.count == 0;
-    is_apart &= is_first || (address != end && address + AccessShadow::kWordBytes != end);
-    ascends &= is_first || address >= end;
-    end = address + AccessShadow::kWordBytes;
-    lanes.addresses[lanes.count] = address;
-    lanes.numbers[lanes.count++] = static_cast<uint8_t>(lane);
-  });
-  if (!is_apart) {
-    return std::nullopt;
+  const Lanes lanes(warp);
+  const Arrangement arrangement = arrangement_of(lanes);
+  if (arrangement.has_neighbours) {
+    return std::nullopt; // they are one access
   }
   AccessShadow& shadow = *access.shadow;
   Places places;
   look_up(shadow, lanes, places, shadow.is_large());
   access.bytes = AccessShadow::kWordBytes;
-  const bool is_plain_read =
-      access.reads && !access.writes && !access.is_atomic && !access.is_volatile;
-  const bool packs = access.by.warp() < PackedLine::kMaxWarps;
+  const bool packs = !access.is_atomic && access.by.warp() < PackedLine::kMaxWarps;
   const PackedLine::Shared shared = {access.by.first_agent(), access.time, access.pc};
   for (size_t i = 0; i < lanes.count; ++i) {
     const uint64_t address = lanes.addresses[i];
-    AccessCell& line = *places.lines[i];
     const AccessShadow::Place& part = places.parts[i];
+    AccessCell& line = *places.lines[i];
     // A lane before may have split the line. What is split stays where it is.
-    if (part.packed != nullptr && line.is_packed && is_plain_read && packs) {
-      PackedLine& packed = *part.packed;
-      const unsigned word = AccessShadow::word_of(address);
-      if (packed.at(PackedLine::kWrite, word) == 0 && packed.at(PackedLine::kRead, word) == 0) {
-        if (const PackedLine::Code slot = packed.find_slot(shared); slot != 0) {
-          packed.set(
-              PackedLine::kRead, word, PackedLine::code(slot, access.by.warp(), lanes.numbers[i]));
-          continue;
-        }
-      }
+    if (part.packed != nullptr && line.is_packed && packs &&
+        PackedTouch(order_, *part.packed, access)
+            .single_word(
+                AccessShadow::word_of(address), shared, access.by.warp(), lanes.numbers[i])) {
+      continue;
     }
-    access.first_lane = lanes.numbers[i];
-    access.address = address;
     if (part.word != nullptr && AccessShadow::is_whole(*part.word)) {
+      access.first_lane = lanes.numbers[i];
+      access.address = address;
       touch(*part.word, AccessShadow::kAllBytes, address, AccessShadow::kWordBytes, access);
     } else {
-      shadow.visit_in_line(
-          line, address, address + AccessShadow::kWordBytes, Visitor{*this, access});
+      word_of_lane(line, address, lanes.numbers[i], access);
     }
   }
-  return ascends ? Order::kAscending : Order::kAny;
+  return arrangement.is_apart ? Overlap::kNone : Overlap::kPerhaps;
+}
+
+// Words that belong together are one access only as far as they are a line, and a line that is
+// split is none. So the lanes before the first one that needs more may be judged one by one.
+uint32_t RaceCheck::atomic_words(const WarpAccess& warp, const Access& access) {
+  if (access.lane_bytes != AccessShadow::kWordBytes) {
+    return warp.mask;
+  }
+  const Lanes lanes(warp);
+  AccessShadow& shadow = *access.shadow;
+  if (shadow.is_large()) {
+    Places places;
+    look_up(shadow, lanes, places, true);
+  }
+  AccessEntry entry = {.agent = access.agent, .time = access.time, .pc = access.pc & 0x3ffffff};
+  for (size_t i = 0; i < lanes.count; ++i) {
+    const uint64_t address = lanes.addresses[i];
+    AccessCell& line = shadow.line_of(address);
+    if (!line.is_split) {
+      return warp.mask & ~0u << lanes.numbers[i];
+    }
+    AccessCell& word = shadow.word_in(line, address);
+    if (word.is_left_to_atomics()) {
+      entry.lane = lanes.numbers[i] & 31;
+      word.write = entry;
+    } else {
+      word_of_lane(line, address, lanes.numbers[i], access);
+    }
+  }
+  return 0;
+}
+
+[[gnu::noinline]] void
+RaceCheck::word_of_lane(AccessCell& line, uint64_t address, unsigned lane, Access access) {
+  access.bytes = AccessShadow::kWordBytes;
+  access.first_lane = lane;
+  access.address = address;
+  access.shadow->visit_in_line(
+      line, address, address + AccessShadow::kWordBytes, Visitor{*this, access});
 }
 
 } // namespace pto::sim
