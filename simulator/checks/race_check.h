@@ -15,6 +15,7 @@
 #include "simulator/checks/happens_before.h"
 #include "simulator/observer.h"
 
+#include <bit>
 #include <optional>
 #include <unordered_map>
 #include <vector>
@@ -63,7 +64,7 @@ private:
     uint32_t time = 0;
     uint32_t pc = 0;
     uint32_t first_lane = 0;
-    uint32_t lane_bytes = 0; // of one lane; 0: not by lanes
+    uint32_t lane_bytes = 0; // of one lane, a power of two; 0: not by lanes
     isa::Space space = isa::Space::kHbm;
     uint64_t address = 0;
     uint64_t bytes = 0;
@@ -148,7 +149,7 @@ private:
       return 0;
     }
     const auto offset = static_cast<uint32_t>(address - access.address); // of one warp
-    const uint32_t lanes = offset == 0 ? 0 : offset / access.lane_bytes;
+    const uint32_t lanes = offset >> std::countr_zero(access.lane_bytes);
     return (access.first_lane + lanes) % isa::kWarpLanes;
   }
   bool is_ordered(const AccessEntry& earlier, const Access& access) const {

@@ -106,17 +106,15 @@ std::optional<RaceCheck::Overlap> RaceCheck::scattered_words(const WarpAccess& w
   Places places;
   look_up(shadow, lanes, places, shadow.is_large());
   access.bytes = AccessShadow::kWordBytes;
-  const bool packs = !access.is_atomic && access.by.warp() < PackedLine::kMaxWarps;
-  const PackedLine::Shared shared = {access.by.first_agent(), access.time, access.pc};
+  const bool packs = PackedTouch::can_take(access);
+  PackedTouch packed(order_, access);
   for (size_t i = 0; i < lanes.count; ++i) {
     const uint64_t address = lanes.addresses[i];
     const AccessShadow::Place& part = places.parts[i];
     AccessCell& line = *places.lines[i];
     // A lane before may have split the line. What is split stays where it is.
     if (part.packed != nullptr && line.is_packed && packs &&
-        PackedTouch(order_, *part.packed, access)
-            .single_word(
-                AccessShadow::word_of(address), shared, access.by.warp(), lanes.numbers[i])) {
+        packed.word(*part.packed, AccessShadow::word_of(address), lanes.numbers[i])) {
       continue;
     }
     if (part.word != nullptr && AccessShadow::is_whole(*part.word)) {

@@ -6,48 +6,16 @@ namespace pto::sim {
 
 uint64_t
 RaceCheck::touch_packed(PackedLine& line, uint64_t begin, uint64_t end, const Access& access) {
-  const bool is_copy = (access.agent & kCopyBit) != 0;
-  // Words that warps take turns at by atomics often have fences between, so other times each.
-  if (access.is_atomic || (!is_copy && access.by.warp() >= PackedLine::kMaxWarps)) {
+  if (!PackedTouch::can_take(access)) {
     return begin;
   }
   const unsigned first = AccessShadow::word_of(begin);
-  unsigned stop = first + static_cast<unsigned>((end - begin) / AccessShadow::kWordBytes);
-  const uint32_t warp = is_copy ? 0 : access.by.warp();
-  const PackedLine::Shared shared = {
-      is_copy ? access.agent : access.by.first_agent(), access.time, access.pc};
-  PackedLine::Code slot = line.find_slot(shared);
-  const bool keeps_read = keeps_read_of(access);
-  PackedTouch touch(order_, line, access);
-  if (stop - first > 1) {
-    touch.look_at_slots(first, stop);
-  }
-  for (unsigned word = first; word < stop; ++word) {
-    if (!touch.is_undisputed(word)) {
-      stop = word;
-    }
-  }
-  const uint64_t done = begin + (stop - first) * AccessShadow::kWordBytes;
-  if (stop == first || !(access.writes || keeps_read)) {
-    return done;
-  }
-  if (slot == 0) {
-    slot = line.take_slot(shared, first, access.writes ? stop : first);
-    if (slot == 0) {
-      return begin;
-    }
-  }
-  for (unsigned word = first; word < stop; ++word) {
-    const uint64_t address = begin + (word - first) * AccessShadow::kWordBytes;
-    const PackedLine::Code code = PackedLine::code(slot, warp, lane_of(address, access));
-    if (access.writes) {
-      touch.write(word, code);
-    }
-    if (keeps_read) {
-      touch.read(word, code);
-    }
-  }
-  return done;
+  const unsigned stop = first + static_cast<unsigned>((end - begin) / AccessShadow::kWordBytes);
+  const auto lane = [&](unsigned word) {
+    return lane_of(begin + (word - first) * AccessShadow::kWordBytes, access);
+  };
+  const unsigned done = PackedTouch(order_, access).words(line, first, stop, lane);
+  return begin + (done - first) * AccessShadow::kWordBytes;
 }
 
 } // namespace pto::sim

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an access makes of the words of a packed line: what touch() makes of their cells, as far as
+// What an access makes of the words of packed lines: what touch() makes of their cells, as far as
 // there is nothing to report.
 #pragma once
 
@@ -7,39 +7,105 @@
 
 namespace pto::sim {
 
-/// What an access makes of the words of a packed line.
+/// One access, or those of the lanes of one warp in one insn: they differ in nothing that counts
+/// here. An atomic is none of them.
 class RaceCheck::PackedTouch {
 public:
-  PackedTouch(const HappensBefore& order, PackedLine& line, const Access& access)
-      : order_(order), line_(line), access_(access) {}
+  PackedTouch(const HappensBefore& order, const Access& access)
+      : order_(order), access_(access),
+        is_copy_((access.agent & kCopyBit) != 0), shared_{is_copy_ ? access.agent
+                                                                   : access.by.first_agent(),
+                                                          access.time,
+                                                          access.pc},
+        polls_(access.reads && !access.writes && access.is_volatile),
+        keeps_read_(keeps_read_of(access)) {}
 
-  /// Finds out which slots hold only what is ordered, in whichever warp it happened.
-  void look_at_slots(unsigned begin, unsigned end) {
-    for (unsigned open = line_.slots_in_use(begin, end); open != 0; open &= open - 1) {
-      const auto slot = static_cast<PackedLine::Code>(open & -open);
-      const PackedLine::Shared& shared = line_.shared(slot);
-      const bool is_copy = (shared.agent & kCopyBit) != 0;
-      if (is_copy ? is_ordered(slot)
-                  : order_.is_before_barrier(shared.agent, shared.time, access_.by)) {
-        ordered_slots_ |= slot;
-      }
-    }
+  /// Lines can be packed for it.
+  static bool can_take(const Access& access) {
+    // Words that warps take turns at by atomics often have fences between, so other times each.
+    return !access.is_atomic &&
+           ((access.agent & kCopyBit) != 0 || access.by.warp() < PackedLine::kMaxWarps);
   }
 
-  /// Nothing that happened to the word races with the access.
-  bool is_undisputed(unsigned word) const {
-    const PackedLine::Code write = line_.at(PackedLine::kWrite, word);
-    if (write != 0 && !is_ordered(write)) {
-      const bool both_atomic = (write & PackedLine::kAtomic) != 0 && access_.is_atomic;
-      const bool polls = access_.reads && !access_.writes && access_.is_volatile;
-      if (!both_atomic && !polls) {
+  /// A word that a lane accesses. False, and nothing is done, where there may be a race to report,
+  /// or no room.
+  bool word(PackedLine& line, unsigned word, uint32_t lane) {
+    if (!is_undisputed(line, word)) {
+      return false;
+    }
+    if (!access_.writes && !keeps_read_) {
+      return true;
+    }
+    // Most lines have it in the same slot.
+    if (last_slot_ == 0 || !(line.shared(last_slot_) == shared_)) {
+      last_slot_ = slot_in(line, word, word + 1);
+      if (last_slot_ == 0) {
         return false;
       }
     }
+    put(line, word, PackedLine::code(last_slot_, warp(), lane));
+    return true;
+  }
+
+  /// The words [first, stop), of which lane(word) accesses one. Returns the first one that it left
+  /// alone.
+  template <class Lane>
+  unsigned words(PackedLine& line, unsigned first, unsigned stop, Lane&& lane) {
+    const bool is_settled = are_ordered(line, line.slots_in_use(first, stop));
+    for (unsigned word = first; word < stop && !is_settled; ++word) {
+      if (!is_undisputed(line, word)) {
+        stop = word;
+      }
+    }
+    if (stop == first || !(access_.writes || keeps_read_)) {
+      return stop;
+    }
+    const PackedLine::Code slot = slot_in(line, first, stop);
+    if (slot == 0) {
+      return first;
+    }
+    if (is_settled) { // all that was there gives way
+      for (unsigned word = first; word < stop; ++word) {
+        const PackedLine::Code code = PackedLine::code(slot, warp(), lane(word));
+        line.set(access_.writes ? PackedLine::kWrite : PackedLine::kRead, word, code);
+      }
+      if (access_.writes) {
+        for (unsigned word = first; word < stop; ++word) {
+          line.set(PackedLine::kRead,
+                   word,
+                   keeps_read_ ? line.at(PackedLine::kWrite, word) : PackedLine::Code{0});
+          line.set(PackedLine::kOtherRead, word, 0);
+        }
+      }
+      return stop;
+    }
+    for (unsigned word = first; word < stop; ++word) {
+      put(line, word, PackedLine::code(slot, warp(), lane(word)));
+    }
+    return stop;
+  }
+
+private:
+  static constexpr PackedLine::Use kReadUses[] = {PackedLine::kRead, PackedLine::kOtherRead};
+
+  uint32_t warp() const { return is_copy_ ? 0 : access_.by.warp(); }
+
+  /// Where the access has its entries in the line; 0 if there is no room.
+  PackedLine::Code slot_in(PackedLine& line, unsigned first, unsigned stop) const {
+    const PackedLine::Code slot = line.find_slot(shared_);
+    return slot != 0 ? slot : line.take_slot(shared_, first, access_.writes ? stop : first);
+  }
+
+  /// Nothing that happened to the word races with the access.
+  bool is_undisputed(const PackedLine& line, unsigned word) {
+    const PackedLine::Code write = line.at(PackedLine::kWrite, word);
+    if (write != 0 && !is_ordered(line, write) && !polls_) {
+      return false;
+    }
     if (access_.writes) {
       for (const PackedLine::Use use : kReadUses) {
-        const PackedLine::Code read = line_.at(use, word);
-        if (read != 0 && !is_ordered(read)) {
+        const PackedLine::Code read = line.at(use, word);
+        if (read != 0 && !is_ordered(line, read)) {
           return false;
         }
       }
@@ -47,68 +113,70 @@ public:
     return true;
   }
 
-  void write(unsigned word, PackedLine::Code code) {
-    line_.set(PackedLine::kWrite, word, access_.is_atomic ? code | PackedLine::kAtomic : code);
-    line_.set(PackedLine::kRead, word, 0);
-    line_.set(PackedLine::kOtherRead, word, 0);
-  }
-
-  void read(unsigned word, PackedLine::Code code) {
+  void put(PackedLine& line, unsigned word, PackedLine::Code code) {
+    if (access_.writes) {
+      line.set(PackedLine::kWrite, word, code);
+      line.set(PackedLine::kRead, word, 0);
+      line.set(PackedLine::kOtherRead, word, 0);
+    }
+    if (!keeps_read_) {
+      return;
+    }
     for (const PackedLine::Use use : kReadUses) {
-      const PackedLine::Code earlier = line_.at(use, word);
-      if (earlier == 0 || is_ordered(earlier)) {
-        line_.set(use, word, code);
+      const PackedLine::Code earlier = line.at(use, word);
+      if (earlier == 0 || is_ordered(line, earlier)) {
+        line.set(use, word, code);
         return;
       }
     }
-    if (order_.are_of_one_block(line_.agent(line_.at(PackedLine::kRead, word)),
-                                line_.agent(line_.at(PackedLine::kOtherRead, word)))) {
-      line_.set(PackedLine::kOtherRead, word, code);
+    if (order_.are_of_one_block(line.agent(line.at(PackedLine::kRead, word)),
+                                line.agent(line.at(PackedLine::kOtherRead, word)))) {
+      line.set(PackedLine::kOtherRead, word, code);
     }
   }
 
-  /// A word that one lane accesses by itself. False, and nothing is done, where there may be a race
-  /// to report, or no room.
-  bool single_word(unsigned word, const PackedLine::Shared& shared, uint32_t warp, uint32_t lane) {
-    if (!is_undisputed(word)) {
-      return false;
-    }
-    const bool keeps_read = keeps_read_of(access_);
-    if (!access_.writes && !keeps_read) {
+  bool is_ordered(const PackedLine& line, PackedLine::Code code) {
+    if (is_slot_ordered(line.shared(code))) {
       return true;
     }
-    PackedLine::Code slot = line_.find_slot(shared);
-    if (slot == 0) {
-      slot = line_.take_slot(shared, word, access_.writes ? word + 1 : word);
-      if (slot == 0) {
-        return false;
-      }
-    }
-    const PackedLine::Code code = PackedLine::code(slot, warp, lane);
-    if (access_.writes) {
-      write(word, code);
-    }
-    if (keeps_read) {
-      read(word, code);
-    }
-    return true;
+    const Agent agent = line.agent(code);
+    return agent == access_.agent || order_.is_ordered(agent, line.shared(code).time, access_.by);
   }
 
-private:
-  static constexpr PackedLine::Use kReadUses[] = {PackedLine::kRead, PackedLine::kOtherRead};
-
-  bool is_ordered(PackedLine::Code code) const {
-    if ((code & ordered_slots_) != 0) {
+  /// What the slot says is ordered, in whichever warp it happened.
+  bool is_slot_ordered(const PackedLine::Shared& slot) {
+    if (slot.agent == ordered_agent_ && slot.time == ordered_time_) {
       return true;
     }
-    const Agent agent = line_.agent(code);
-    return agent == access_.agent || order_.is_ordered(agent, line_.shared(code).time, access_.by);
+    const bool is_copy = (slot.agent & kCopyBit) != 0;
+    const bool is_ordered = is_copy ? slot.agent == access_.agent ||
+                                          order_.is_ordered(slot.agent, slot.time, access_.by)
+                                    : order_.is_before_barrier(slot.agent, slot.time, access_.by);
+    if (is_ordered) {
+      ordered_agent_ = slot.agent;
+      ordered_time_ = slot.time;
+    }
+    return is_ordered;
+  }
+
+  bool are_ordered(const PackedLine& line, PackedLine::Code slots) {
+    bool all = true;
+    for (unsigned open = slots; open != 0 && all; open &= open - 1) {
+      all = is_slot_ordered(line.shared(static_cast<PackedLine::Code>(open & -open)));
+    }
+    return all;
   }
 
   const HappensBefore& order_;
-  PackedLine& line_;
   const Access& access_;
-  PackedLine::Code ordered_slots_ = 0;
+  const bool is_copy_;
+  const PackedLine::Shared shared_;
+  const bool polls_; // a flag: .cv loads against stores and atomics
+  const bool keeps_read_;
+  PackedLine::Code last_slot_ = 0;
+  // The slot that was last found to be ordered.
+  Agent ordered_agent_ = kNoAgent;
+  uint32_t ordered_time_ = 0;
 };
 
 } // namespace pto::sim
