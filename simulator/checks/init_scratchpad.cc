@@ -99,11 +99,16 @@ void InitCheck::span_stores_to_l1(const SpanRecord& span) {
     in_block.define_l1(span.at.base, span_bytes(span));
     return;
   }
+  uint8_t* const l1 = in_block.l1.data();
+  uint64_t last = 0;
   with_constant_bytes(span.access_bytes, [&](auto bytes) {
     for_each_lane(span.exec_masks, span.warp_count, [&](unsigned lane) {
-      in_block.define_l1(span.address(lane), bytes);
+      const uint64_t address = span.address(lane);
+      std::memcpy(l1 + address, kAllDefined.data(), bytes);
+      last = std::max(last, address);
     });
   });
+  in_block.l1_end = std::max(in_block.l1_end, last + span.access_bytes);
 }
 
 void InitCheck::span_loads_from_l1(const SpanRecord& span) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// An array over a sparse 64-bit index: pages made on first use, found by a hash table with open
-// addressing, since a gather asks for another page in every lane.
+// An array over a sparse 64-bit index: pages made on first use. A gather asks for another page in
+// every lane, so the first pages, where all of a scratchpad lies, are found by their number, and
+// the others by a hash table with open addressing.
 #pragma once
 
 #include <array>
@@ -20,6 +21,9 @@ public:
   /// The same, for an index that is probably not on the page of the last one.
   Cell& scattered(uint64_t index) {
     const uint64_t number = index / kPageCells;
+    if (number < kFirstPages && first_pages_[number] != nullptr) {
+      return (*first_pages_[number])[index % kPageCells];
+    }
     if (!slots_.empty()) {
       const Slot& home = slots_[home_of(number)];
       if (home.number == number) {
@@ -36,12 +40,14 @@ public:
     }
     used_ = 0;
     slots_.assign(slots_.size(), Slot{});
+    first_pages_.fill(nullptr);
     last_ = {};
   }
 
 private:
   using Page = std::array<Cell, kPageCells>;
   static constexpr size_t kFirstSlots = 16;
+  static constexpr size_t kFirstPages = 64;
   struct Slot {
     uint64_t number = ~uint64_t{0}; // of no page
     Page* page = nullptr;           // null: free
@@ -73,6 +79,9 @@ private:
         pages_.push_back(std::make_unique<Page>());
       }
       slot = {number, pages_[used_++].get()};
+      if (number < kFirstPages) {
+        first_pages_[number] = slot.page;
+      }
     }
     last_ = slot;
     return *slot.page;
@@ -100,6 +109,7 @@ private:
   size_t home_mask_ = 0;    // their number less one
   std::vector<std::unique_ptr<Page>> pages_;
   size_t used_ = 0; // pages; the others are as new
+  std::array<Page*, kFirstPages> first_pages_{}; // null: not used
   Slot last_;
 };
 

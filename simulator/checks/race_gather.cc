@@ -68,25 +68,19 @@ Arrangement arrangement_of(const Lanes& lanes) {
   return {.has_neighbours = near != 0, .is_apart = descents == 0 || wraps};
 }
 
-struct Places {
-  std::array<AccessCell*, isa::kWarpLanes> lines;
-  std::array<AccessShadow::Place, isa::kWarpLanes> parts;
-};
+using Lines = std::array<AccessCell*, isa::kWarpLanes>;
 
 // Always inline, for the sake of what only prefetches.
-[[gnu::always_inline]] inline void
-look_up(AccessShadow& shadow, const Lanes& lanes, Places& places, bool prefetches) {
-  shadow.lines_of(lanes.addresses, lanes.count, places.lines.data());
-  if (prefetches) {
-    for (size_t i = 0; i < lanes.count; ++i) {
-      AccessShadow::prefetch(*places.lines[i]);
-    }
+[[gnu::always_inline]] inline void look_up(AccessShadow& shadow, const Lanes& lanes, Lines& lines) {
+  shadow.lines_of(lanes.addresses, lanes.count, lines.data());
+  if (!shadow.is_large()) {
+    return;
   }
   for (size_t i = 0; i < lanes.count; ++i) {
-    places.parts[i] = shadow.place_of(*places.lines[i], lanes.addresses[i]);
-    if (prefetches) {
-      AccessShadow::prefetch(places.parts[i]);
-    }
+    AccessShadow::prefetch(*lines[i]);
+  }
+  for (size_t i = 0; i < lanes.count; ++i) {
+    AccessShadow::prefetch(shadow.place_of(*lines[i], lanes.addresses[i]));
   }
 }
 
@@ -103,26 +97,28 @@ std::optional<RaceCheck::Overlap> RaceCheck::scattered_words(const WarpAccess& w
     return std::nullopt; // they are one access
   }
   AccessShadow& shadow = *access.shadow;
-  Places places;
-  look_up(shadow, lanes, places, shadow.is_large());
-  access.bytes = AccessShadow::kWordBytes;
-  const bool packs = PackedTouch::can_take(access);
+  Lines lines;
+  look_up(shadow, lanes, lines);
+  const bool packs = PackedTouch::can_take(access) && (access.writes || keeps_read_of(access));
   PackedTouch packed(order_, access);
   for (size_t i = 0; i < lanes.count; ++i) {
     const uint64_t address = lanes.addresses[i];
-    const AccessShadow::Place& part = places.parts[i];
-    AccessCell& line = *places.lines[i];
-    // A lane before may have split the line. What is split stays where it is.
-    if (part.packed != nullptr && line.is_packed && packs &&
-        packed.word(*part.packed, AccessShadow::word_of(address), lanes.numbers[i])) {
-      continue;
+    AccessCell& line = *lines[i];
+    const AccessShadow::Place place = shadow.place_of(line, address);
+    if (place.packed != nullptr && packs) {
+      const unsigned word = AccessShadow::word_of(address);
+      if (access.writes ? packed.write_word(*place.packed, word, lanes.numbers[i])
+                        : packed.read_word(*place.packed, word, lanes.numbers[i])) {
+        continue;
+      }
     }
-    if (part.word != nullptr && AccessShadow::is_whole(*part.word)) {
-      access.first_lane = lanes.numbers[i];
-      access.address = address;
-      touch(*part.word, AccessShadow::kAllBytes, address, AccessShadow::kWordBytes, access);
+    access.first_lane = lanes.numbers[i];
+    access.address = address;
+    access.bytes = AccessShadow::kWordBytes;
+    if (place.word != nullptr && AccessShadow::is_whole(*place.word)) {
+      touch(*place.word, AccessShadow::kAllBytes, address, access.bytes, access);
     } else {
-      word_of_lane(line, address, lanes.numbers[i], access);
+      shadow.visit_in_line(line, address, address + access.bytes, Visitor{*this, access});
     }
   }
   return arrangement.is_apart ? Overlap::kNone : Overlap::kPerhaps;
@@ -136,21 +132,21 @@ uint32_t RaceCheck::atomic_words(const WarpAccess& warp, const Access& access) {
   }
   const Lanes lanes(warp);
   AccessShadow& shadow = *access.shadow;
-  if (shadow.is_large()) {
-    Places places;
-    look_up(shadow, lanes, places, true);
-  }
-  AccessEntry entry = {.agent = access.agent, .time = access.time, .pc = access.pc & 0x3ffffff};
+  Lines lines;
+  look_up(shadow, lanes, lines);
+  const Agent agent = access.agent;
+  const uint32_t time = access.time;
+  const uint32_t pc = access.pc;
   for (size_t i = 0; i < lanes.count; ++i) {
     const uint64_t address = lanes.addresses[i];
-    AccessCell& line = shadow.line_of(address);
+    AccessCell& line = *lines[i];
     if (!line.is_split) {
       return warp.mask & ~0u << lanes.numbers[i];
     }
     AccessCell& word = shadow.word_in(line, address);
     if (word.is_left_to_atomics()) {
-      entry.lane = lanes.numbers[i] & 31;
-      word.write = entry;
+      word.write = {
+          .agent = agent, .time = time, .pc = pc & 0x3ffffff, .lane = lanes.numbers[i] & 31u};
     } else {
       word_of_lane(line, address, lanes.numbers[i], access);
     }

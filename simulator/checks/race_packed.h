@@ -27,23 +27,23 @@ public:
            ((access.agent & kCopyBit) != 0 || access.by.warp() < PackedLine::kMaxWarps);
   }
 
-  /// A word that a lane accesses. False, and nothing is done, where there may be a race to report,
-  /// or no room.
-  bool word(PackedLine& line, unsigned word, uint32_t lane) {
-    if (!is_undisputed(line, word)) {
+  /// A word that a lane writes. False, and nothing is done, where there may be a race to report, or
+  /// no room.
+  bool write_word(PackedLine& line, unsigned word, uint32_t lane) {
+    if (!is_over(line, line.at(PackedLine::kWrite, word)) ||
+        !is_over(line, line.at(PackedLine::kRead, word)) ||
+        !is_over(line, line.at(PackedLine::kOtherRead, word)) || !has_slot(line, word, word + 1)) {
       return false;
     }
-    if (!access_.writes && !keeps_read_) {
-      return true;
+    write(line, word, PackedLine::code(last_slot_, access_.by.warp(), lane));
+    return true;
+  }
+  /// The same for one that it reads, and the read is kept.
+  bool read_word(PackedLine& line, unsigned word, uint32_t lane) {
+    if (!is_over(line, line.at(PackedLine::kWrite, word)) || !has_slot(line, word, word)) {
+      return false;
     }
-    // Most lines have it in the same slot.
-    if (last_slot_ == 0 || !(line.shared(last_slot_) == shared_)) {
-      last_slot_ = slot_in(line, word, word + 1);
-      if (last_slot_ == 0) {
-        return false;
-      }
-    }
-    put(line, word, PackedLine::code(last_slot_, warp(), lane));
+    read(line, word, PackedLine::code(last_slot_, access_.by.warp(), lane));
     return true;
   }
 
@@ -60,10 +60,10 @@ public:
     if (stop == first || !(access_.writes || keeps_read_)) {
       return stop;
     }
-    const PackedLine::Code slot = slot_in(line, first, stop);
-    if (slot == 0) {
+    if (!has_slot(line, first, access_.writes ? stop : first)) {
       return first;
     }
+    const PackedLine::Code slot = last_slot_;
     if (is_settled) { // all that was there gives way
       for (unsigned word = first; word < stop; ++word) {
         const PackedLine::Code code = PackedLine::code(slot, warp(), lane(word));
@@ -80,61 +80,61 @@ public:
       return stop;
     }
     for (unsigned word = first; word < stop; ++word) {
-      put(line, word, PackedLine::code(slot, warp(), lane(word)));
+      const PackedLine::Code code = PackedLine::code(slot, warp(), lane(word));
+      if (access_.writes) {
+        write(line, word, code);
+      }
+      if (keeps_read_) {
+        read(line, word, code);
+      }
     }
     return stop;
   }
 
 private:
-  static constexpr PackedLine::Use kReadUses[] = {PackedLine::kRead, PackedLine::kOtherRead};
-
   uint32_t warp() const { return is_copy_ ? 0 : access_.by.warp(); }
 
-  /// Where the access has its entries in the line; 0 if there is no room.
-  PackedLine::Code slot_in(PackedLine& line, unsigned first, unsigned stop) const {
-    const PackedLine::Code slot = line.find_slot(shared_);
-    return slot != 0 ? slot : line.take_slot(shared_, first, access_.writes ? stop : first);
+  /// There is room for words [first, stop) that are written: in last_slot_. Most lines have it in
+  /// the same one.
+  bool has_slot(PackedLine& line, unsigned first, unsigned stop) {
+    if (last_slot_ == 0 || !(line.shared(last_slot_) == shared_)) {
+      last_slot_ = line.find_slot(shared_);
+      if (last_slot_ == 0) {
+        last_slot_ = line.take_slot(shared_, first, stop);
+      }
+    }
+    return last_slot_ != 0;
   }
 
   /// Nothing that happened to the word races with the access.
   bool is_undisputed(const PackedLine& line, unsigned word) {
-    const PackedLine::Code write = line.at(PackedLine::kWrite, word);
-    if (write != 0 && !is_ordered(line, write) && !polls_) {
+    if (!polls_ && !is_over(line, line.at(PackedLine::kWrite, word))) {
       return false;
     }
-    if (access_.writes) {
-      for (const PackedLine::Use use : kReadUses) {
-        const PackedLine::Code read = line.at(use, word);
-        if (read != 0 && !is_ordered(line, read)) {
-          return false;
-        }
-      }
-    }
-    return true;
+    return !access_.writes || (is_over(line, line.at(PackedLine::kRead, word)) &&
+                               is_over(line, line.at(PackedLine::kOtherRead, word)));
   }
 
-  void put(PackedLine& line, unsigned word, PackedLine::Code code) {
-    if (access_.writes) {
-      line.set(PackedLine::kWrite, word, code);
-      line.set(PackedLine::kRead, word, 0);
-      line.set(PackedLine::kOtherRead, word, 0);
-    }
-    if (!keeps_read_) {
-      return;
-    }
-    for (const PackedLine::Use use : kReadUses) {
-      const PackedLine::Code earlier = line.at(use, word);
-      if (earlier == 0 || is_ordered(line, earlier)) {
-        line.set(use, word, code);
-        return;
-      }
-    }
-    if (order_.are_of_one_block(line.agent(line.at(PackedLine::kRead, word)),
-                                line.agent(line.at(PackedLine::kOtherRead, word)))) {
+  static void write(PackedLine& line, unsigned word, PackedLine::Code code) {
+    line.set(PackedLine::kWrite, word, code);
+    line.set(PackedLine::kRead, word, 0);
+    line.set(PackedLine::kOtherRead, word, 0);
+  }
+
+  void read(PackedLine& line, unsigned word, PackedLine::Code code) {
+    if (is_over(line, line.at(PackedLine::kRead, word))) {
+      line.set(PackedLine::kRead, word, code);
+    } else if (is_over(line, line.at(PackedLine::kOtherRead, word)) ||
+               order_.are_of_one_block(line.agent(line.at(PackedLine::kRead, word)),
+                                       line.agent(line.at(PackedLine::kOtherRead, word)))) {
       line.set(PackedLine::kOtherRead, word, code);
     }
   }
 
+  /// There was no such access, or it is ordered.
+  bool is_over(const PackedLine& line, PackedLine::Code code) {
+    return code == 0 || is_ordered(line, code);
+  }
   bool is_ordered(const PackedLine& line, PackedLine::Code code) {
     if (is_slot_ordered(line.shared(code))) {
       return true;
