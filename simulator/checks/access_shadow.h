@@ -71,9 +71,9 @@ public:
   void clear();
 
   /// Calls visitor.cell(cell, byte_mask, address, bytes) for the cells of [address, address +
-  /// bytes). The mask says which bytes of a word are meant; all for a line or a byte. For words of
-  /// a packed line it calls visitor.words(line, address, end), which returns how far it got; the
-  /// line is then split, and the rest are cells.
+  /// bytes). The mask says which bytes of a word are meant; all for a line or a byte. Words of a
+  /// line are packed if visitor.packs(): then it calls visitor.words(line, address, end), which
+  /// returns how far it got. What is left is cells of a line that is split.
   template <class Visitor> void visit(uint64_t address, uint64_t bytes, Visitor&& visitor) {
     const uint64_t end = address + bytes;
     for (uint64_t at = address; at < end;) {
@@ -87,7 +87,7 @@ public:
   template <class Visitor>
   void visit_in_line(AccessCell& line, uint64_t begin, uint64_t end, Visitor&& visitor) {
     if (line.is_packed || (!line.is_split && end - begin != kLineBytes)) {
-      if ((begin | end) % kWordBytes == 0) {
+      if ((begin | end) % kWordBytes == 0 && visitor.packs()) {
         begin = visitor.words(packed_of(line), begin, end);
         if (begin == end) {
           return;

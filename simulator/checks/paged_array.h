@@ -108,7 +108,7 @@ private:
   std::vector<Slot> slots_; // a power of two of them
   size_t home_mask_ = 0;    // their number less one
   std::vector<std::unique_ptr<Page>> pages_;
-  size_t used_ = 0; // pages; the others are as new
+  size_t used_ = 0;                              // pages; the others are as new
   std::array<Page*, kFirstPages> first_pages_{}; // null: not used
   Slot last_;
 };

@@ -96,6 +96,7 @@ private:
     void cell(AccessCell& cell, uint8_t mask, uint64_t address, uint64_t bytes) {
       check.touch(cell, mask, address, bytes, access);
     }
+    bool packs() const { return is_packable(access); }
     uint64_t words(PackedLine& line, uint64_t begin, uint64_t end) {
       return check.touch_packed(line, begin, end, access);
     }
@@ -138,6 +139,11 @@ private:
   void
   touch(AccessCell& cell, uint8_t mask, uint64_t address, uint64_t bytes, const Access& access);
   class PackedTouch; // race_packed.h
+  static bool is_packable(const Access& access) {
+    // Words that warps take turns at by atomics often have fences between, so other times each.
+    return !access.is_atomic &&
+           ((access.agent & kCopyBit) != 0 || access.by.warp() < PackedLine::kMaxWarps);
+  }
   /// A read that no later write races with is not kept: it would only hide one that can.
   static bool keeps_read_of(const Access& access) {
     return access.reads && !access.is_atomic && !access.is_volatile;

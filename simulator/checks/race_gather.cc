@@ -99,7 +99,7 @@ std::optional<RaceCheck::Overlap> RaceCheck::scattered_words(const WarpAccess& w
   AccessShadow& shadow = *access.shadow;
   Lines lines;
   look_up(shadow, lanes, lines);
-  const bool packs = PackedTouch::can_take(access) && (access.writes || keeps_read_of(access));
+  const bool packs = is_packable(access) && (access.writes || keeps_read_of(access));
   PackedTouch packed(order_, access);
   for (size_t i = 0; i < lanes.count; ++i) {
     const uint64_t address = lanes.addresses[i];

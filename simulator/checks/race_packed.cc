@@ -6,9 +6,6 @@ namespace pto::sim {
 
 uint64_t
 RaceCheck::touch_packed(PackedLine& line, uint64_t begin, uint64_t end, const Access& access) {
-  if (!PackedTouch::can_take(access)) {
-    return begin;
-  }
   const unsigned first = AccessShadow::word_of(begin);
   const unsigned stop = first + static_cast<unsigned>((end - begin) / AccessShadow::kWordBytes);
   const auto lane = [&](unsigned word) {

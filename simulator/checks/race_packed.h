@@ -8,24 +8,13 @@
 namespace pto::sim {
 
 /// One access, or those of the lanes of one warp in one insn: they differ in nothing that counts
-/// here. An atomic is none of them.
+/// here. It is_packable().
 class RaceCheck::PackedTouch {
 public:
   PackedTouch(const HappensBefore& order, const Access& access)
-      : order_(order), access_(access),
-        is_copy_((access.agent & kCopyBit) != 0), shared_{is_copy_ ? access.agent
-                                                                   : access.by.first_agent(),
-                                                          access.time,
-                                                          access.pc},
+      : order_(order), access_(access), shared_(shared_of(access)),
         polls_(access.reads && !access.writes && access.is_volatile),
         keeps_read_(keeps_read_of(access)) {}
-
-  /// Lines can be packed for it.
-  static bool can_take(const Access& access) {
-    // Words that warps take turns at by atomics often have fences between, so other times each.
-    return !access.is_atomic &&
-           ((access.agent & kCopyBit) != 0 || access.by.warp() < PackedLine::kMaxWarps);
-  }
 
   /// A word that a lane writes. False, and nothing is done, where there may be a race to report, or
   /// no room.
@@ -92,7 +81,12 @@ public:
   }
 
 private:
-  uint32_t warp() const { return is_copy_ ? 0 : access_.by.warp(); }
+  static bool is_copy(Agent agent) { return (agent & kCopyBit) != 0; }
+  static PackedLine::Shared shared_of(const Access& access) {
+    const Agent first = is_copy(access.agent) ? access.agent : access.by.first_agent();
+    return {first, access.time, access.pc};
+  }
+  uint32_t warp() const { return is_copy(access_.agent) ? 0 : access_.by.warp(); }
 
   /// There is room for words [first, stop) that are written: in last_slot_. Most lines have it in
   /// the same one.
@@ -148,10 +142,10 @@ private:
     if (slot.agent == ordered_agent_ && slot.time == ordered_time_) {
       return true;
     }
-    const bool is_copy = (slot.agent & kCopyBit) != 0;
-    const bool is_ordered = is_copy ? slot.agent == access_.agent ||
-                                          order_.is_ordered(slot.agent, slot.time, access_.by)
-                                    : order_.is_before_barrier(slot.agent, slot.time, access_.by);
+    const bool is_ordered =
+        is_copy(slot.agent)
+            ? slot.agent == access_.agent || order_.is_ordered(slot.agent, slot.time, access_.by)
+            : order_.is_before_barrier(slot.agent, slot.time, access_.by);
     if (is_ordered) {
       ordered_agent_ = slot.agent;
       ordered_time_ = slot.time;
@@ -169,7 +163,6 @@ private:
 
   const HappensBefore& order_;
   const Access& access_;
-  const bool is_copy_;
   const PackedLine::Shared shared_;
   const bool polls_; // a flag: .cv loads against stores and atomics
   const bool keeps_read_;

@@ -28,6 +28,7 @@ template <class Act> struct CellVisitor {
   void cell(AccessCell& cell, uint8_t mask, uint64_t address, uint64_t bytes) {
     act(cell, mask, address, bytes);
   }
+  bool packs() const { return true; }
   uint64_t words(PackedLine&, uint64_t begin, uint64_t) { return begin; }
 };
 template <class Act> CellVisitor<Act> cells(Act act) {
@@ -77,6 +78,41 @@ TEST_CASE("an array over sparse indices keeps its cells while it grows, and none
     wrong += array[i * kStep] != 0 ? 1 : 0;
   }
   CHECK(wrong == 0);
+}
+
+TEST_CASE("lines of a shadow that are looked up together are those looked up one by one") {
+  AccessShadow shadow;
+  for (const uint64_t spread : {64, 4096, 1 << 18, 1 << 22}) { // in a line, a page, some, far apart
+    std::vector<uint64_t> addresses;
+    for (uint64_t i = 0; i < 32; ++i) {
+      addresses.push_back(0x8000 + i * 40503 * 4 % spread);
+    }
+    std::vector<AccessCell*> lines(addresses.size());
+    shadow.lines_of(addresses.data(), addresses.size(), lines.data());
+    size_t wrong = 0;
+    for (size_t i = 0; i < addresses.size(); ++i) {
+      wrong += lines[i] != &shadow.line_of(addresses[i]) ? 1 : 0;
+    }
+    CHECK(wrong == 0);
+  }
+}
+
+TEST_CASE("a word is left to atomics while whole ones are all that happened since another write") {
+  AccessCell word;
+  CHECK_FALSE(word.is_left_to_atomics());
+  word.write = {.agent = 7, .time = 3, .pc = 11};
+  word.write_bytes = AccessShadow::kAllBytes;
+  CHECK_FALSE(word.is_left_to_atomics());
+  word.is_write_atomic = true;
+  CHECK(word.is_left_to_atomics());
+  word.read_bytes[1] = AccessShadow::kAllBytes;
+  CHECK_FALSE(word.is_left_to_atomics());
+  word.read_bytes[1] = 0;
+  word.write_bytes = 3;
+  CHECK_FALSE(word.is_left_to_atomics());
+  word.write_bytes = AccessShadow::kAllBytes;
+  word.is_split = true;
+  CHECK_FALSE(word.is_left_to_atomics());
 }
 
 TEST_CASE("a shadow that was cleared knows of no access, in parts of lines neither") {
@@ -201,6 +237,62 @@ TEST_CASE("a race names both accesses with their sizes, lanes and common bytes")
   CHECK(finding.there->warp == 0);
   CHECK(finding.there->lane_mask == 1u << 2);
   CHECK(finding.there->what == "write of 8 bytes");
+}
+
+/// Two warps count in words of a scratchpad, the second one from the other end; a third one does
+/// `last`. The first race that is found.
+Finding race_with_counting_warps(const std::string& first, const std::string& last) {
+  SimFixture fixture(R"(.pto 1
+.kernel k(ptr y)
+.shared s, u32[64]
+    mov.u32 r0, %lane
+    mov.u32 r1, %warp
+    mov.u32 r2, %tid.x
+    cmp.lt.u32 p0, r1, 2
+    cmp.eq.u32 p1, r1, 2
+@p0 store.u32 l1[s + r2*4], 0
+    barrier_block
+    shl.b32 r3, r0, 1
+    cmp.eq.u32 p2, r1, 1
+@p2 sub.u32 r3, 62, r3
+)" + first + R"(
+@p0 atom.add.u32 _, l1[s + r3*4], 1
+@p0 atom.add.u32 _, l1[s + r3*4], 1
+)" + last + R"(
+    exit
+.end
+)");
+  fixture.words(std::vector<uint32_t>(4), "y");
+  CheckSet race;
+  race.add(CheckKind::kRace);
+  const Findings findings = checked(fixture, {1}, {96}, race);
+  REQUIRE_FALSE(findings.list().empty());
+  return findings.list().front();
+}
+
+TEST_CASE("a race with atomics names the one that came last to the word, and its lane") {
+  const Finding read = race_with_counting_warps("", "@p1 load.u32 r4, l1[s + 40]");
+  CHECK(read.address == 40);
+  CHECK(read.here.what == "read of 4 bytes");
+  REQUIRE(read.there.has_value());
+  CHECK(read.there->what == "atomic of 4 bytes");
+  CHECK(read.there->warp == 1);
+  CHECK(read.there->lane_mask == 1u << 26);
+
+  const Finding write = race_with_counting_warps("", "@p1 store.b16 l1[s + 42], 7");
+  CHECK(write.conflict_address == 42);
+  CHECK(write.conflict_bytes == 2);
+  REQUIRE(write.there.has_value());
+  CHECK(write.there->warp == 1);
+  CHECK(write.there->lane_mask == 1u << 26);
+
+  const Finding atomic = race_with_counting_warps("@p1 load.u32 r4, l1[s + 40]", "");
+  CHECK(atomic.here.what == "atomic of 4 bytes");
+  CHECK(atomic.here.warp == 0);
+  CHECK(atomic.here.lane_mask == 1u << 5);
+  REQUIRE(atomic.there.has_value());
+  CHECK(atomic.there->what == "read of 4 bytes");
+  CHECK(atomic.there->warp == 2);
 }
 
 class CountReleases : public Observer {
