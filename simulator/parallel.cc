@@ -13,6 +13,12 @@
 // otherwise until then. A chunk with a block so long that it would take turns with others on one
 // thread (kQuantumInsns) does not commit, nor do those after it; where atomics are put off, it ends
 // the parallel run. An interrupt keeps what is done all the same.
+//
+// A long block may wait for another one. As soon as it is long the other workers go on without
+// waiting for its chunk: the block that it waits for then meets its notes. Where no worker gets
+// there, the parallel run gives way when the block provably goes round in circles (RepeatProbe), or
+// has read the same again and again for long (kWaitInsns). Blocks that only compute, or go on to
+// other memory, may take as long as they like.
 #include "simulator/parallel.h"
 
 #include "simulator/block.h"
@@ -22,6 +28,7 @@
 #include "simulator/grid_proof.h"
 #include "simulator/independent.h"
 #include "simulator/pointer_origins.h"
+#include "simulator/repeat_probe.h"
 
 #include <algorithm>
 #include <bit>
@@ -36,9 +43,13 @@ namespace pto::sim {
 
 namespace {
 
-/// Warp insns after which a block counts as one that may wait for others.
-constexpr uint64_t kBlockLimit = uint64_t{1} << 26;
-constexpr uint64_t kSliceInsns = uint64_t{1} << 16;     // between two looks at the stop flag
+/// Warp insns in which a block has come to no new memory, and still reads: it may wait for others.
+constexpr uint64_t kWaitInsns = uint64_t{1} << 26;
+/// Insns of a block before somebody looks whether it repeats itself, then four times as many; and
+/// the share of them that a look may take. (On 1,024 lanes a look adds 7 % at worst.)
+constexpr uint64_t kFirstProbeInsns = uint64_t{1} << 18;
+constexpr uint64_t kProbeShare = 1024;
+constexpr uint64_t kProgressInsns = uint64_t{1} << 20;  // of a block, between two reports
 constexpr uint64_t kKeptLimitBytes = uint64_t{1} << 30; // of one chunk
 constexpr uint64_t kMinBlocks = 16;                     // fewer are not worth the threads
 constexpr uint64_t kMaxRun = 64; // consecutive blocks that a worker takes at a time
@@ -71,29 +82,34 @@ struct Shared {
   InsnCounts counts;                     // of committed chunks
 
   uint64_t chunk_count() const { return (launch.block_count() + run_blocks - 1) / run_blocks; }
-  void finish(uint64_t chunk, ChunkSlot& slot, const InsnCounts& chunk_counts, bool has_long_block);
+  void finish(uint64_t chunk, ChunkSlot& slot, const InsnCounts& chunk_counts);
+  /// A block has become long. False: the parallel run must end.
+  [[nodiscard]] bool meet_long_block();
   /// Commits the finished chunks that are next. False: one more would pass the insn limit.
   [[nodiscard]] bool commit_next();
   void undo_rest();
   Progress progress();
 };
 
-void Shared::finish(uint64_t chunk,
-                    ChunkSlot& slot,
-                    const InsnCounts& chunk_counts,
-                    bool has_long_block) {
+void Shared::finish(uint64_t chunk, ChunkSlot& slot, const InsnCounts& chunk_counts) {
   const std::lock_guard<std::mutex> lock(mutex);
-  if (has_long_block && has_reductions) { // their order is not that of the blocks
-    stop.store(true);
-    return;
-  }
   finished.emplace(chunk, Finished{&slot, chunk_counts});
-  if (has_long_block) {
-    is_strict.store(true);
-  }
   if (!is_strict.load() && !commit_next()) {
     stop.store(true);
   }
+}
+
+bool Shared::meet_long_block() {
+  if (has_reductions) { // their order is not that of the blocks
+    return false;
+  }
+  if (is_strict.load()) {
+    return true;
+  }
+  // Under the mutex, so that no slot ends after somebody saw that it goes on.
+  const std::lock_guard<std::mutex> lock(mutex);
+  is_strict.store(true);
+  return true;
 }
 
 bool Shared::commit_next() {
@@ -152,9 +168,7 @@ public:
         shared_.stop.store(true);
         return;
       }
-      if (number_ == 0 && shared_.options.progress) { // the caller's thread
-        shared_.options.progress(shared_.progress());
-      }
+      report();
     }
   }
 
@@ -162,7 +176,7 @@ public:
     return note(allocation, offset, bytes, false);
   }
   bool may_write(const Allocation& allocation, uint64_t offset, uint64_t bytes) override {
-    return is_watched(allocation) && note(allocation, offset, bytes, true) &&
+    return !is_probing_ && is_watched(allocation) && note(allocation, offset, bytes, true) &&
            slot_->kept_bytes() <= kKeptLimitBytes;
   }
   bool may_reduce(const Allocation& allocation, uint64_t offset, uint64_t bytes) override;
@@ -171,6 +185,12 @@ public:
   std::deque<ChunkSlot>& slots() { return slots_; }
 
 private:
+  void report() {
+    if (number_ == 0 && shared_.options.progress) { // the caller's thread
+      shared_.options.progress(shared_.progress());
+    }
+  }
+
   bool must_stop() const {
     return shared_.stop.load(std::memory_order_relaxed) ||
            (shared_.options.interrupt != nullptr &&
@@ -200,7 +220,6 @@ private:
     const uint64_t first = chunk * shared_.run_blocks;
     const uint64_t last = std::min(launch.block_count(), first + shared_.run_blocks);
     InsnCounts counts;
-    bool has_long_block = false;
     for (uint64_t index = first; index < last; ++index) {
       if (gang_ != nullptr && gang_->covers(index, last)) {
         const Gang::Stop stop = gang_->run(index);
@@ -219,23 +238,61 @@ private:
         return false;
       }
       counts.add(block.counts());
-      has_long_block = has_long_block || block.counts().warp_insns >= kQuantumInsns;
+      if (block.counts().warp_insns >= kQuantumInsns && !shared_.meet_long_block()) {
+        return false;
+      }
     }
-    shared_.finish(chunk, *slot_, counts, has_long_block);
+    shared_.finish(chunk, *slot_, counts);
     return true;
   }
 
   /// Runs the block to its end; false where only the order can tell what comes out.
   bool finish(BlockRun& block) {
-    BlockStop stop = BlockStop::kBudget;
-    while (stop == BlockStop::kBudget && block.counts().warp_insns < kBlockLimit && !must_stop()) {
-      stop = block.run(kSliceInsns);
+    const uint64_t max_insns = shared_.options.max_insns;
+    uint64_t fresh_at = 0; // insns, when it last came to new memory
+    uint64_t next_probe = kFirstProbeInsns;
+    uint64_t next_report = kProgressInsns;
+    while (true) {
+      has_fresh_ = false;
+      has_reread_ = false;
+      const BlockStop stop = block.run(kQuantumInsns);
+      if (stop == BlockStop::kDone) {
+        block.finish();
+        return !block.was_stopped_by_gate();
+      }
+      const uint64_t executed = block.counts().warp_insns;
+      if (stop != BlockStop::kBudget || must_stop() || executed >= max_insns ||
+          !shared_.meet_long_block()) {
+        return false;
+      }
+      if (has_fresh_) {
+        fresh_at = executed;
+      } else if (has_reread_ && executed - fresh_at >= kWaitInsns) {
+        return false;
+      }
+      if (executed >= next_probe) {
+        if (repeats(block, executed / kProbeShare)) {
+          return false;
+        }
+        next_probe = executed * 4;
+      }
+      if (executed >= next_report) {
+        report();
+        next_report = executed + kProgressInsns;
+      }
     }
-    if (stop != BlockStop::kDone) {
-      return false;
+  }
+
+  /// The block does over and over what it did, and nobody changes what it reads: whoever writes to
+  /// that meets its notes.
+  bool repeats(const BlockRun& block, uint64_t steps) {
+    if (probe_ == nullptr) {
+      probe_ = std::make_unique<RepeatProbe>(shared_.launch, *this);
     }
-    block.finish();
-    return !block.was_stopped_by_gate();
+    is_probing_ = true;
+    const bool found = probe_->repeats(block, steps);
+    is_probing_ = false;
+    return found;
   }
 
   bool note(const Allocation& allocation, uint64_t offset, uint64_t bytes, bool writes) {
@@ -259,8 +316,13 @@ private:
       const uint64_t noted = writes ? old >> 32 : (old | old >> 32);
       const uint64_t fresh = granules & ~noted;
       if (fresh == 0) {
+        has_reread_ = has_reread_ || !writes;
         continue;
       }
+      if (is_probing_) { // whoever comes to new memory gets somewhere
+        return false;
+      }
+      has_fresh_ = true;
       if (old == 0) {
         slot_->touch(word);
       }
@@ -294,7 +356,11 @@ private:
   unsigned number_;
   std::deque<ChunkSlot> slots_; // never moved
   ChunkSlot* slot_ = nullptr;
-  std::unique_ptr<Gang> gang_; // null: blocks run one by one
+  std::unique_ptr<Gang> gang_;         // null: blocks run one by one
+  std::unique_ptr<RepeatProbe> probe_; // null: no block was long enough
+  bool is_probing_ = false;            // it is a copy that asks for access
+  bool has_fresh_ = false;             // since a block's turn began: an access to new memory
+  bool has_reread_ = false;            // and a read of what was accessed before
   uint64_t last_base_ = 0;
   Word* last_notes_ = nullptr;
   Word* last_reduced_ = nullptr;

@@ -312,5 +312,115 @@ produce:
                 {200});
 }
 
+/// Block 0..`consumers`-1 poll until block `producer` has written; `work` is done at each poll.
+std::string polling(unsigned consumers, unsigned producer, const std::string& work = {}) {
+  return "    mov.u32 r0, %ctaid.x\n    mov.u32 r2, 0\n    cmp.eq.u32 p0, r0, " +
+         std::to_string(producer) + "\n@p0 bra produce\n    cmp.ge.u32 p0, r0, " +
+         std::to_string(consumers) + "\n@p0 exit\nspin:\n" + work + R"(
+    load.u32.cv r1, hbm[o]
+    cmp.eq.u32 p0, r1, 3
+@p0 bra spin
+    add.u32 r1, r1, r2
+    store.u32 hbm[o + r0*4 + 64], r1
+    exit
+produce:
+    mov.u32 r1, 77
+    store.u32 hbm[o], r1
+    exit
+)";
+}
+
+TEST_CASE("consumers on every thread spin") {
+  check_threads(polling(3, 3), {40});
+  const RunOutcome outcome = run_on(3, polling(3, 3), {40});
+  CHECK(outcome.status == RunStatus::kCompleted);
+  CHECK(outcome.memory[40 * 100 + 16 + 2] == 77); // what block 2 stored
+}
+
+TEST_CASE("a consumer and its producer in one chunk") {
+  check_threads(polling(1, 1), {300});
+}
+
+TEST_CASE("a consumer that counts how often it polls") {
+  check_threads(polling(1, 199, "    add.u32 r2, r2, 1\n"), {200});
+}
+
+TEST_CASE("consumers on every thread count how often they poll") {
+  const auto run = [&](unsigned threads) {
+    SimFixture sim(".pto 1\n.kernel k(ptr a, ptr o)\n" + polling(2, 3, "    add.u32 r2, r2, 1\n") +
+                   ".end\n");
+    sim.words({0});
+    const uint64_t o = sim.words(std::vector<uint32_t>(100, 3));
+    const RunResult result = sim.run({20}, {1024}, {.host_threads = threads});
+    CHECK(result.status == RunStatus::kCompleted);
+    CHECK_FALSE(result.is_parallel);
+    return sim.read(o);
+  };
+  const std::vector<uint32_t> expected = run(1);
+  CHECK(expected[16] > 77); // and how often block 0 polled
+  CHECK(run(2) == expected);
+}
+
+TEST_CASE("loops that never end get the message of one thread") {
+  check_threads("again:\n    bra again\n    exit\n", {40});
+  check_threads(polling(40, 1000), {40});
+}
+
+TEST_CASE("the insn limit ends a loop that counts for ever") {
+  check_threads(
+      "again:\n    add.u32 r0, r0, 1\n    bra again\n    exit\n", {40}, {.max_insns = 1'000'000});
+}
+
+TEST_CASE("blocks that compute for long, or go on to other memory, stay parallel") {
+  // Block 5 reads nothing. Block 7 reads its first word at every turn, and another one of its own
+  // now and then. Both take more than 2^26 warp insns.
+  SimFixture sim(R"(
+.pto 1
+.kernel k(ptr.u32 a)
+    mov.u32 r0, %ctaid.x
+    mul.u32 r9, r0, 4096
+    mov.u32 r5, 0
+    mov.u32 r6, 0
+    cmp.eq.u32 p0, r0, 5
+@p0 bra compute
+    cmp.eq.u32 p0, r0, 7
+@p0 bra read
+    bra done
+compute:
+    add.u32 r5, r5, 1
+    cmp.lt.u32 p0, r5, 720000
+@p0 bra compute
+    bra done
+read:
+    mad.u32 r8, r6, 16, r9
+    load.u32 r1, hbm[a + r8*4]
+    add.u32 r5, r5, r1
+    mov.u32 r4, 36000
+again:
+    load.u32 r1, hbm[a + r9*4]
+    sub.u32 r4, r4, r1
+    cmp.ne.u32 p0, r4, 0
+@p0 bra again
+    add.u32 r6, r6, 1
+    cmp.lt.u32 p0, r6, 16
+@p0 bra read
+done:
+    store.u32 hbm[a + r9*4], r5
+    exit
+.end
+)");
+  std::vector<uint32_t> words(16 * 4096);
+  for (uint32_t i = 0; i < words.size(); ++i) {
+    words[i] = i % 4096 / 16 + 1;
+  }
+  const uint64_t a = sim.words(words);
+  const RunResult result = sim.run({16}, {1024}, {.host_threads = 2});
+  CHECK(result.status == RunStatus::kCompleted);
+  CHECK(result.is_parallel);
+  CHECK(result.counts.warp_insns > 2 * (uint64_t{1} << 26));
+  CHECK(sim.read(a)[5 * 4096] == 720'000);
+  CHECK(sim.read(a)[7 * 4096] == 16 * 17 / 2);
+}
+
 } // namespace
 } // namespace pto::sim
