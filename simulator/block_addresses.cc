@@ -381,12 +381,16 @@ bool BlockContext::plan_gather(
                        (writes || lanes.is_scattered || gate_->is_watched(*last_allocation_));
   if (is_told) {
     bool passed = true;
-    for_each_lane(active_, count_, [&](unsigned i) {
-      if (passed && lanes.is_scattered) {
-        range_host(space, addresses[i], access_bytes);
-      }
-      passed = passed && pass_hooks(addresses[i], access_bytes, reads, writes);
-    });
+    if (bounds.lowest == bounds.highest && !lanes.is_scattered) { // a flag that all lanes poll
+      passed = pass_hooks(lowest, bytes, reads, writes);
+    } else {
+      for_each_lane(active_, count_, [&](unsigned i) {
+        if (passed && lanes.is_scattered) {
+          range_host(space, addresses[i], access_bytes);
+        }
+        passed = passed && pass_hooks(addresses[i], access_bytes, reads, writes);
+      });
+    }
     if (!passed) {
       return false;
     }

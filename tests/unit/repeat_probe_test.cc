@@ -68,6 +68,21 @@ TEST_CASE("a block that polls repeats itself") {
   CHECK_FALSE(spin.repeats(1000)); // somebody else may be about to write
 }
 
+TEST_CASE("a load of all lanes from one address asks once") {
+  // 4 warps, whose lanes have the address in registers of their own after the turn of a block.
+  Probed poll(R"(
+    mov.u32 r2, 3
+again:
+    load.u32.cv r1, hbm[flag + r2*4]
+    bra again
+    exit
+)",
+              128,
+              8000);
+  CHECK(poll.repeats(3)); // branch, load, branch
+  CHECK(poll.gate.reads == 1);
+}
+
 TEST_CASE("the block itself is as if nobody had looked") {
   Probed seen(kSpin);
   Probed unseen(kSpin);
