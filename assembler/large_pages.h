@@ -20,11 +20,12 @@ template <class T> void reserve_large(std::vector<T>& table, size_t count) {
 #if defined(__linux__) && defined(MADV_HUGEPAGE)
   constexpr size_t kLargePage = size_t{2} << 20;
   constexpr size_t kWorthIt = 8 * kLargePage;
-  const auto begin = reinterpret_cast<uintptr_t>(table.data());
-  const uintptr_t first = (begin + kLargePage - 1) / kLargePage * kLargePage;
-  const uintptr_t end = begin + table.capacity() * sizeof(T);
-  if (end - begin >= kWorthIt) {
-    static_cast<void>(::madvise(reinterpret_cast<void*>(first), end - first, MADV_HUGEPAGE));
+  const size_t size = table.capacity() * sizeof(T);
+  if (size >= kWorthIt) {
+    auto* const begin = reinterpret_cast<char*>(table.data());
+    const size_t past_page = reinterpret_cast<uintptr_t>(begin) % kLargePage;
+    const size_t skipped = past_page == 0 ? 0 : kLargePage - past_page;
+    static_cast<void>(::madvise(begin + skipped, size - skipped, MADV_HUGEPAGE));
   }
 #endif
 }

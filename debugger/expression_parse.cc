@@ -459,6 +459,7 @@ private:
     const auto found = isa::find_special(name);
     if (!found) {
       std::vector<std::string_view> names;
+      names.reserve(isa::kSpecials.size());
       for (const isa::SpecialInfo& info : isa::kSpecials) {
         names.push_back(info.name);
       }

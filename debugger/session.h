@@ -105,7 +105,7 @@ struct Moment {
   /// All that comes before the next issue has happened as well: the run stands in front of that
   /// issue, or at its end. Steps and watchpoints stop before that, right behind an issue.
   bool is_settled = false;
-  auto operator<=>(const Moment&) const = default; // earlier ones are less
+  auto operator<=>(const Moment&) const = default; // earlier is less; NOLINT: has no pointers
 };
 
 enum class BlockPhase : uint8_t { kWaiting, kResident, kDone };

@@ -36,7 +36,7 @@ template <class App>
 [[nodiscard]] std::string empty_option(const App& app,
                                        std::initializer_list<std::string_view> allowed = {}) {
   for (const auto* option : app.get_options()) {
-    const std::string name = option->get_name();
+    std::string name = option->get_name();
     if (option->count() == 0 || std::find(allowed.begin(), allowed.end(), name) != allowed.end()) {
       continue;
     }
@@ -47,7 +47,7 @@ template <class App>
     }
   }
   for (const auto* subcommand : app.get_subcommands()) {
-    if (const std::string name = empty_option(*subcommand, allowed); !name.empty()) {
+    if (std::string name = empty_option(*subcommand, allowed); !name.empty()) {
       return name;
     }
   }
