@@ -30,8 +30,8 @@ std::optional<std::vector<uint32_t>> PointerOrigins::of(uint32_t pc, unsigned in
   while (!places_.empty()) {
     const Place place = places_.back();
     places_.pop_back();
-    const ProgramInsn& decoded = program_.at(place.pc);
-    const bool makes_it = decoded.writes.has_reg64(place.reg);
+    const ProgramInsn& decoded = program_.at(place.first);
+    const bool makes_it = decoded.writes.has_reg64(place.second);
     if (!makes_it || decoded.is_guarded) { // where the guard does not hold it stays as it was
       look_before(place);
     }
@@ -44,26 +44,27 @@ std::optional<std::vector<uint32_t>> PointerOrigins::of(uint32_t pc, unsigned in
 
 /// The insns after which the one at the place may be next. Before the first one registers are zero.
 void PointerOrigins::look_before(const Place& place) {
-  const auto add = [&](uint32_t before) {
-    if (seen_.insert({before, place.reg}).second) {
-      places_.push_back({before, place.reg});
+  const auto [pc, reg] = place;
+  const auto add = [&, reg = reg](uint32_t before) {
+    if (seen_.emplace(before, reg).second) {
+      places_.emplace_back(before, reg);
     }
   };
-  if (place.pc > kernel_.first_pc) {
-    const ProgramInsn& previous = program_.at(place.pc - 1);
+  if (pc > kernel_.first_pc) {
+    const ProgramInsn& previous = program_.at(pc - 1);
     constexpr isa::Flags kLeaves = isa::kBranch | isa::kEndsLane;
     if (previous.is_guarded || (previous.insn.desc->flags & kLeaves) == 0) {
-      add(place.pc - 1);
+      add(pc - 1);
     }
   }
-  const auto [first, last] = jumps_.equal_range(place.pc);
+  const auto [first, last] = jumps_.equal_range(pc);
   for (auto jump = first; jump != last; ++jump) {
     add(jump->second);
   }
 }
 
 bool PointerOrigins::add_sources(const Place& place) {
-  const ProgramInsn& decoded = program_.at(place.pc);
+  const ProgramInsn& decoded = program_.at(place.first);
   if (!decoded.is_pure && !decoded.insn.desc->has(isa::kSelects)) {
     return false;
   }
@@ -72,7 +73,7 @@ bool PointerOrigins::add_sources(const Place& place) {
     if (operand.kind == isa::OperandKind::kParam) {
       origins_.insert(operand.index);
     } else if (operand.kind == isa::OperandKind::kReg64) {
-      look_before({place.pc, operand.index});
+      look_before({place.first, operand.index});
     }
   }
   return true;

@@ -5,11 +5,11 @@
 
 #include "simulator/program.h"
 
-#include <compare>
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <set>
+#include <utility>
 #include <vector>
 
 namespace pto::sim {
@@ -27,11 +27,7 @@ public:
   std::optional<std::vector<uint32_t>> of(uint32_t pc, unsigned index);
 
 private:
-  struct Place {
-    uint32_t pc = 0;
-    unsigned reg = 0;
-    auto operator<=>(const Place&) const = default;
-  };
+  using Place = std::pair<uint32_t, unsigned>; // pc of an insn, and a register as it stands there
 
   void look_before(const Place& place);
   bool add_sources(const Place& place);
