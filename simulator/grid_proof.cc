@@ -48,6 +48,10 @@ public:
     for (uint64_t insns = 1; insns <= kMostInsns; ++insns) {
       close_parts();
       const ProgramInsn& decoded = image_.program->at(pc_++);
+      constexpr isa::Flags kOfOthers = isa::kWarpBarrier | isa::kBlockBarrier | isa::kWaits;
+      if (decoded.is_block_scoped || (decoded.insn.desc->flags & kOfOthers) != 0) {
+        return std::nullopt; // even where no lane executes it
+      }
       const std::optional<Range> where = where_active(decoded);
       if (!where) {
         return std::nullopt;
@@ -161,12 +165,9 @@ private:
 
   /// What the insn does to registers and memory in the lanes before `end`. False: cannot be told.
   bool follow(const ProgramInsn& decoded, uint64_t end) {
-    constexpr isa::Flags kOfRegisters = isa::kTypesFirst | isa::kSelects | isa::kDivides |
-                                        isa::kCrossLane | isa::kShuffles | isa::kWarpBarrier;
+    constexpr isa::Flags kOfRegisters =
+        isa::kTypesFirst | isa::kSelects | isa::kDivides | isa::kCrossLane | isa::kShuffles;
     const isa::InsnDesc& row = *decoded.insn.desc;
-    if (row.scope == isa::Scope::kBlock) {
-      return false;
-    }
     for (Part& part : parts_) {
       part.writes.add(decoded.writes);
     }

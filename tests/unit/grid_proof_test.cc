@@ -322,6 +322,16 @@ again:
 @p0 bra again
     exit
 )");
+  check_unproven(R"( // barriers, also those that a part of a warp passes over
+    mov.u32 r0, %gid.x
+    cmp.ge.u32 p0, r0, 1000
+@p0 bra skip
+    barrier
+skip:
+    store.u32 hbm[o + r0*4], r0
+    exit
+)");
+  check_unproven("@p0 barrier_block\n    exit\n");
   check_unproven("    load.u32 r1, const[c + 4]\n    exit\n");
   check_unproven("    prefetch hbm[a]\n    exit\n");
   check_unproven("    mov.u32 r0, %ctaid.x\n    store.u32 hbm[o + r0*4], r0\n    exit\n");
