@@ -102,20 +102,27 @@ public:
   AccessCell& line_of(uint64_t address) { return lines_[address / kLineBytes]; }
   /// line_of() of some addresses, at least one.
   void lines_of(const uint64_t* addresses, size_t count, AccessCell** lines) {
-    constexpr uint64_t kPageBytes = kLineBytes * PagedArray<AccessCell>::kPageCells;
+    constexpr uint64_t kPageCells = PagedArray<AccessCell>::kPageCells;
+    constexpr uint64_t kPageBytes = kLineBytes * kPageCells;
+    if (addresses[0] / kPageBytes >= PagedArray<AccessCell>::kFirstPages) { // hbm
+      for (size_t i = 0; i < count; ++i) {
+        lines[i] = &lines_.scattered(addresses[i] / kLineBytes);
+      }
+      return;
+    }
     uint64_t differing = 0;
     for (size_t i = 0; i < count; ++i) {
       differing |= addresses[i] ^ addresses[0];
     }
     if (differing < kPageBytes) {
-      AccessCell* const page = &lines_[addresses[0] / kPageBytes * (kPageBytes / kLineBytes)];
+      AccessCell* const page = &lines_[addresses[0] / kPageBytes * kPageCells];
       for (size_t i = 0; i < count; ++i) {
         lines[i] = page + addresses[i] % kPageBytes / kLineBytes;
       }
-      return;
-    }
-    for (size_t i = 0; i < count; ++i) {
-      lines[i] = &lines_.scattered(addresses[i] / kLineBytes);
+    } else {
+      for (size_t i = 0; i < count; ++i) {
+        lines[i] = &lines_.among_first(addresses[i] / kLineBytes);
+      }
     }
   }
 

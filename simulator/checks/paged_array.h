@@ -15,20 +15,27 @@ namespace pto::sim {
 template <class Cell> class PagedArray {
 public:
   static constexpr uint64_t kPageCells = 64;
+  static constexpr uint64_t kFirstPages = 64;
 
   Cell& operator[](uint64_t index) { return page(index / kPageCells)[index % kPageCells]; }
 
   /// The same, for an index that is probably not on the page of the last one.
   Cell& scattered(uint64_t index) {
     const uint64_t number = index / kPageCells;
-    if (number < kFirstPages && first_pages_[number] != nullptr) {
-      return (*first_pages_[number])[index % kPageCells];
-    }
     if (!slots_.empty()) {
       const Slot& home = slots_[home_of(number)];
       if (home.number == number) {
         return (*home.page)[index % kPageCells];
       }
+    }
+    return find_page(number)[index % kPageCells];
+  }
+
+  /// The same, for an index that is probably on one of the first pages.
+  Cell& among_first(uint64_t index) {
+    const uint64_t number = index / kPageCells;
+    if (number < kFirstPages && first_pages_[number] != nullptr) {
+      return (*first_pages_[number])[index % kPageCells];
     }
     return find_page(number)[index % kPageCells];
   }
@@ -47,7 +54,6 @@ public:
 private:
   using Page = std::array<Cell, kPageCells>;
   static constexpr size_t kFirstSlots = 16;
-  static constexpr size_t kFirstPages = 64;
   struct Slot {
     uint64_t number = ~uint64_t{0}; // of no page
     Page* page = nullptr;           // null: free

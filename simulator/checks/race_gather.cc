@@ -68,19 +68,26 @@ Arrangement arrangement_of(const Lanes& lanes) {
   return {.has_neighbours = near != 0, .is_apart = descents == 0 || wraps};
 }
 
-using Lines = std::array<AccessCell*, isa::kWarpLanes>;
+struct Shadows {
+  std::array<AccessCell*, isa::kWarpLanes> lines;
+  std::array<AccessShadow::Place, isa::kWarpLanes> places; // if `are_far`
+  bool are_far;                                            // from the host's processor
+};
 
 // Always inline, for the sake of what only prefetches.
-[[gnu::always_inline]] inline void look_up(AccessShadow& shadow, const Lanes& lanes, Lines& lines) {
-  shadow.lines_of(lanes.addresses, lanes.count, lines.data());
-  if (!shadow.is_large()) {
+[[gnu::always_inline]] inline void
+look_up(AccessShadow& shadow, const Lanes& lanes, Shadows& shadows) {
+  shadow.lines_of(lanes.addresses, lanes.count, shadows.lines.data());
+  shadows.are_far = shadow.is_large();
+  if (!shadows.are_far) {
     return;
   }
   for (size_t i = 0; i < lanes.count; ++i) {
-    AccessShadow::prefetch(*lines[i]);
+    AccessShadow::prefetch(*shadows.lines[i]);
   }
   for (size_t i = 0; i < lanes.count; ++i) {
-    AccessShadow::prefetch(shadow.place_of(*lines[i], lanes.addresses[i]));
+    shadows.places[i] = shadow.place_of(*shadows.lines[i], lanes.addresses[i]);
+    AccessShadow::prefetch(shadows.places[i]);
   }
 }
 
@@ -97,15 +104,17 @@ std::optional<RaceCheck::Overlap> RaceCheck::scattered_words(const WarpAccess& w
     return std::nullopt; // they are one access
   }
   AccessShadow& shadow = *access.shadow;
-  Lines lines;
-  look_up(shadow, lanes, lines);
+  Shadows shadows;
+  look_up(shadow, lanes, shadows);
   const bool packs = is_packable(access) && (access.writes || keeps_read_of(access));
   PackedTouch packed(order_, access);
   for (size_t i = 0; i < lanes.count; ++i) {
     const uint64_t address = lanes.addresses[i];
-    AccessCell& line = *lines[i];
-    const AccessShadow::Place place = shadow.place_of(line, address);
-    if (place.packed != nullptr && packs) {
+    AccessCell& line = *shadows.lines[i];
+    const AccessShadow::Place place =
+        shadows.are_far ? shadows.places[i] : shadow.place_of(line, address);
+    // A lane before may have split the line. What is split stays where it is.
+    if (place.packed != nullptr && line.is_packed && packs) {
       const unsigned word = AccessShadow::word_of(address);
       if (access.writes ? packed.write_word(*place.packed, word, lanes.numbers[i])
                         : packed.read_word(*place.packed, word, lanes.numbers[i])) {
@@ -132,14 +141,14 @@ uint32_t RaceCheck::atomic_words(const WarpAccess& warp, const Access& access) {
   }
   const Lanes lanes(warp);
   AccessShadow& shadow = *access.shadow;
-  Lines lines;
-  look_up(shadow, lanes, lines);
+  Shadows shadows;
+  look_up(shadow, lanes, shadows);
   const Agent agent = access.agent;
   const uint32_t time = access.time;
   const uint32_t pc = access.pc;
   for (size_t i = 0; i < lanes.count; ++i) {
     const uint64_t address = lanes.addresses[i];
-    AccessCell& line = *lines[i];
+    AccessCell& line = *shadows.lines[i];
     if (!line.is_split) {
       return warp.mask & ~0u << lanes.numbers[i];
     }
