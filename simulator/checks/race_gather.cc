@@ -29,6 +29,8 @@ public:
       count = isa::kWarpLanes;
       return;
     }
+    addresses = own_addresses_.data();
+    numbers = own_numbers_.data();
     own_addresses_[0] = 0; // in case that no lane is active
     for_each_lane(&warp.mask, 1, [&](unsigned lane) {
       own_addresses_[count] = warp.address(lane);
@@ -38,8 +40,8 @@ public:
   Lanes(const Lanes&) = delete;
   Lanes& operator=(const Lanes&) = delete;
 
-  const uint64_t* addresses = own_addresses_.data();
-  const uint8_t* numbers = own_numbers_.data();
+  const uint64_t* addresses = nullptr;
+  const uint8_t* numbers = nullptr;
   size_t count = 0;
 
 private:
