@@ -5,6 +5,7 @@
 
 #include "isa/host_level.h"
 #include "isa/insn.h"
+#include "simulator/timing/lane_repeats.h"
 
 #include <algorithm>
 #include <bit>
@@ -53,55 +54,18 @@ bool is_one_run(const WarpAddresses& access) {
   return differs == 0;
 }
 
-/// Line numbers of a warp's lanes less that of the first, behind so many that no lane can have.
-struct NearLines {
-  static constexpr unsigned kLanes = isa::kWarpLanes;
-  static constexpr uint32_t kNone = 1u << 31;
-  std::array<uint32_t, 2 * kLanes> line;
-};
-
-/// Fills `near` from line numbers of all lanes. False: they lie too far apart.
-PTO_HOST_LOOP bool make_near(const uint64_t* __restrict lines, NearLines& __restrict near) {
+/// Fills `near` from line numbers of all lanes, less that of the first. False: they lie too far
+/// apart.
+PTO_HOST_LOOP bool make_near(const uint64_t* __restrict lines, LaneNumbers& __restrict near) {
   constexpr uint64_t kReach = 1u << 30;
   uint64_t outside = 0;
-  for (unsigned i = 0; i < NearLines::kLanes; ++i) {
+  for (unsigned i = 0; i < LaneNumbers::kLanes; ++i) {
     const uint64_t from_first = lines[i] - lines[0] + kReach;
     outside |= from_first;
-    near.line[i] = NearLines::kNone;
-    near.line[NearLines::kLanes + i] = static_cast<uint32_t>(from_first);
+    near.number[i] = LaneNumbers::kNone;
+    near.lanes()[i] = static_cast<uint32_t>(from_first);
   }
   return outside < 2 * kReach;
-}
-
-/// repeats[i]: all bits set if a lane before lane i has the line of lane i. Compares all pairs, in
-/// pieces of which the host does one at a time.
-PTO_HOST_LOOP void find_repeats(const NearLines& __restrict near, uint32_t* __restrict repeats) {
-  constexpr unsigned kPiece = 8;
-  for (unsigned piece = 0; piece < NearLines::kLanes; piece += kPiece) {
-    const uint32_t* own = near.line.data() + NearLines::kLanes + piece;
-    uint32_t found[kPiece] = {};
-    for (unsigned back = 1; back < piece + kPiece; ++back) {
-      for (unsigned i = 0; i < kPiece; ++i) {
-        found[i] |= own[i] == *(own + i - back) ? ~0u : 0u;
-      }
-    }
-    for (unsigned i = 0; i < kPiece; ++i) {
-      repeats[piece + i] = found[i];
-    }
-  }
-}
-
-/// The same where lines do not descend from lane to lane. False: they do.
-PTO_HOST_LOOP bool find_repeats_ascending(const NearLines& __restrict near,
-                                          uint32_t* __restrict repeats) {
-  const uint32_t* own = near.line.data() + NearLines::kLanes;
-  uint32_t descends = 0;
-  repeats[0] = 0;
-  for (unsigned i = 1; i < NearLines::kLanes; ++i) {
-    descends |= own[i] < own[i - 1] ? 1u : 0u;
-    repeats[i] = own[i] == own[i - 1] ? ~0u : 0u;
-  }
-  return descends == 0;
 }
 
 /// No lane's access reaches into a second line.
@@ -135,7 +99,7 @@ bool list_scattered(const WarpAddresses& access, unsigned shift, LineList& list)
   for (uint64_t& line : lines) {
     line >>= shift;
   }
-  NearLines near;
+  LaneNumbers near;
   std::array<uint32_t, kLanes> repeats;
   if (!isa::host_loop<make_near>.on_host()(lines.data(), near)) {
     return false;

@@ -16,10 +16,12 @@ namespace pto::sim {
 namespace {
 
 CacheTags make_cache(const isa::MachineProfile& machine, uint32_t bytes) {
+  constexpr uint64_t kRingLines = 1u << 23; // of all cores: 32 MiB of the host at most
   const bool is_lru = machine.l1.replacement == "lru";
   return CacheTags(bytes / machine.l1.line_bytes,
                    machine.l1.ways,
-                   is_lru ? CacheTags::Replacement::kLru : CacheTags::Replacement::kFillOrder);
+                   is_lru ? CacheTags::Replacement::kLru : CacheTags::Replacement::kFillOrder,
+                   kRingLines / machine.cores);
 }
 
 bool has_timeless_memory(const isa::MachineProfile& machine, const SharedMemory& shared) {
@@ -98,30 +100,19 @@ Arrival CoreMemory::fetch(double now, double ready, uint64_t line, double& left)
 
 ResultTime
 CoreMemory::load_timeless(double now, const WarpAddresses& access, bool is_cached, PipeTime time) {
-  const LineList lines = touched_lines(access, machine_.l1.line_bytes);
+  const uint32_t line_bytes = machine_.l1.line_bytes;
   const double start = std::max(now, pipes_.next_free());
-  unsigned hits = 0;
-  if (is_cached) {
-    for (unsigned i = 0; i < lines.count; ++i) {
-      cache_.prefetch(lines.line[i]);
-    }
-    for (unsigned i = 0; i < lines.count; ++i) {
-      if (cache_.touch_slot(lines.line[i]) != CacheTags::kNoSlot) {
-        ++hits;
-      } else {
-        (void)cache_.fill(lines.line[i]);
-      }
-    }
-  }
-  const unsigned misses = lines.count - hits;
+  const LineUse use = is_cached ? cache_.bring_in(access, line_bytes)
+                                : LineUse{touched_lines(access, line_bytes).count, 0};
+  const unsigned misses = use.lines - use.hits;
   if (misses != 0) {
-    const uint64_t bytes = uint64_t{misses} * machine_.l1.line_bytes;
+    const uint64_t bytes = uint64_t{misses} * line_bytes;
     (void)shared_.read_flat(now, start, bytes, misses);
   }
   occupy(now, time.interval);
   ++counters_.requests;
-  counters_.lines += lines.count;
-  counters_.cache_hits += hits;
+  counters_.lines += use.lines;
+  counters_.cache_hits += use.hits;
   counters_.cache_misses += misses;
   counters_.hbm_request_bytes += uint64_t{lane_count(access.mask)} * access.bytes;
   const double done = start + time.latency + (is_cached ? machine_.l1.hit_latency_cycles : 0);

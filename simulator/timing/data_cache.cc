@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cache tags: a table of chains from line to slot, and a linked order for each set.
+// Cache tags: a ring, or a table of chains from line to slot and a linked order for each set.
 #include "simulator/timing/data_cache.h"
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 namespace pto::sim {
 
@@ -13,18 +14,41 @@ constexpr size_t kFewSlots = 1 << 16; // a core's cache, not L2
 
 } // namespace
 
-CacheTags::CacheTags(uint32_t slots, uint32_t ways, Replacement replacement)
-    : ways_(ways == 0 || ways > slots ? slots : ways), replacement_(replacement) {
+CacheTags::CacheTags(uint32_t slots, uint32_t ways, Replacement replacement, uint64_t ring_lines)
+    : ways_(ways == 0 || ways > slots ? slots : ways), replacement_(replacement),
+      ring_lines_(replacement == Replacement::kFillOrder && ways_ == slots ? ring_lines : 0) {
   if (slots == 0) {
     return;
   }
-  const uint32_t sets = slots / ways_;
-  slots_.resize(static_cast<size_t>(sets) * ways_);
-  sets_.resize(sets);
+  slot_count_ = slots / ways_ * ways_;
+  if (ring_lines_ != 0) {
+    is_ring_ = true;
+    ring_ = FillRing(slots, ring_lines);
+  } else {
+    make_lists();
+  }
+}
+
+void CacheTags::make_lists() {
+  slots_ = decltype(slots_)(slot_count_);
+  sets_.assign(slot_count_ / ways_, Set{});
   // Chains cost a look at slots, which lie apart; empty homes cost no more than their bytes.
   const size_t homes_per_slot = slots_.size() <= kFewSlots ? 4 : 2;
-  table_.resize(std::bit_ceil(slots_.size() * homes_per_slot));
+  table_ = decltype(table_)(std::bit_ceil(slots_.size() * homes_per_slot));
   table_bits_ = static_cast<unsigned>(std::countr_zero(table_.size()));
+}
+
+void CacheTags::leave_ring() {
+  const FillRing ring = std::exchange(ring_, FillRing());
+  is_ring_ = false;
+  make_lists();
+  Set& set = sets_[0];
+  set.used = ring.held();
+  for (uint32_t i = 0; i < ring.held(); ++i) {
+    const uint32_t slot = (ring.oldest() + i) % ring.held();
+    put(slot, ring.line(slot));
+    slots_[slot].ready = ring.ready(slot);
+  }
 }
 
 uint32_t CacheTags::find_in_chain(uint64_t line) const {
@@ -46,8 +70,15 @@ void CacheTags::make_newest(uint64_t line, uint32_t slot) {
 }
 
 std::optional<CacheTags::Fill> CacheTags::fill(uint64_t line) {
-  if (slots_.empty()) {
+  if (slot_count_ == 0) {
     return std::nullopt;
+  }
+  if (is_ring_) {
+    if (ring_.reach(line)) {
+      const FillRing::Fill fill = ring_.add(line);
+      return Fill{fill.slot, fill.has_victim, fill.victim, false};
+    }
+    leave_ring();
   }
   const uint32_t set_index = set_of(line);
   Set& set = sets_[set_index];
@@ -65,23 +96,51 @@ std::optional<CacheTags::Fill> CacheTags::fill(uint64_t line) {
     }
     unlink(set, fill.slot);
   }
-  Head& head = table_[home(line)];
-  slots_[fill.slot] = {.line = line,
-                       .ready = 0,
-                       .newer = kNone,
-                       .older = kNone,
-                       .next = head.entry & ~kMore,
-                       .is_valid = true,
-                       .is_dirty = false};
-  link_newest(set, fill.slot);
-  set_head(head, fill.slot + 1);
+  put(fill.slot, line);
   return fill;
+}
+
+void CacheTags::put(uint32_t slot, uint64_t line) {
+  Head& head = table_[home(line)];
+  slots_[slot] = {.line = line,
+                  .ready = 0,
+                  .newer = kNone,
+                  .older = kNone,
+                  .next = head.entry & ~kMore,
+                  .is_valid = true,
+                  .is_dirty = false};
+  link_newest(sets_[set_of(line)], slot);
+  set_head(head, slot + 1);
+}
+
+LineUse CacheTags::bring_in(const WarpAddresses& access, uint32_t line_bytes) {
+  if (is_ring_) {
+    if (const std::optional<LineUse> use = ring_.bring_in(access, line_bytes)) {
+      return *use;
+    }
+  }
+  const LineList lines = touched_lines(access, line_bytes);
+  for (unsigned i = 0; i < lines.count; ++i) {
+    prefetch(lines.line[i]);
+  }
+  LineUse use{lines.count, 0};
+  for (unsigned i = 0; i < lines.count; ++i) {
+    if (touch_slot(lines.line[i]) != kNoSlot) {
+      ++use.hits;
+    } else {
+      (void)fill(lines.line[i]);
+    }
+  }
+  return use;
 }
 
 bool CacheTags::invalidate(uint64_t line) {
   const std::optional<uint32_t> slot = find(line);
   if (!slot) {
     return false;
+  }
+  if (is_ring_) {
+    leave_ring(); // slots are no longer filled in their order
   }
   erase_from_table(*slot);
   slots_[*slot].is_valid = false;
@@ -92,14 +151,21 @@ bool CacheTags::invalidate(uint64_t line) {
 }
 
 void CacheTags::invalidate_all() {
-  slots_ = decltype(slots_)(slots_.size());
-  std::fill(sets_.begin(), sets_.end(), Set{});
-  table_ = decltype(table_)(table_.size());
   latest_ready_ = 0;
+  if (is_ring_) {
+    ring_.clear();
+  } else if (ring_lines_ != 0 && slot_count_ != 0) {
+    *this = CacheTags(slot_count_, 0, replacement_, ring_lines_);
+  } else if (slot_count_ != 0) {
+    make_lists();
+  }
 }
 
 void CacheTags::forget_ready() {
   latest_ready_ = 0;
+  for (uint32_t slot = 0; is_ring_ && slot < ring_.held(); ++slot) {
+    ring_.set_ready(slot, 0);
+  }
   for (size_t set = 0; set < sets_.size(); ++set) {
     for (uint32_t i = 0; i < sets_[set].used; ++i) { // the others are zero pages
       slots_[set * ways_ + i].ready = 0;
@@ -108,6 +174,9 @@ void CacheTags::forget_ready() {
 }
 
 std::optional<uint64_t> CacheTags::line_in(uint32_t slot) const {
+  if (is_ring_) {
+    return slot < ring_.held() ? std::optional<uint64_t>(ring_.line(slot)) : std::nullopt;
+  }
   if (slot >= slots_.size() || !slots_[slot].is_valid) {
     return std::nullopt;
   }
