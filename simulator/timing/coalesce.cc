@@ -237,14 +237,8 @@ BankUse bank_use(const WarpAddresses& access, const isa::MachineProfile::L1& l1)
 
 namespace {
 
-/// Offsets of a warp's lanes in words of 4 bytes from the lowest one.
-struct WordOffsets {
-  std::array<uint16_t, isa::kWarpLanes> word;
-};
-
-/// False: they are not all words, or lie too far apart.
-PTO_HOST_LOOP bool make_words(const uint64_t* __restrict addresses,
-                              WordOffsets& __restrict offsets) {
+/// In words of 4 bytes from the lowest one. False: they are not all words, or lie too far apart.
+PTO_HOST_LOOP bool make_words(const uint64_t* __restrict addresses, SmallLaneNumbers& words) {
   const auto first = static_cast<uint32_t>(addresses[0]);
   std::array<int32_t, isa::kWarpLanes> from_first;
   int32_t lowest = 0;
@@ -258,26 +252,30 @@ PTO_HOST_LOOP bool make_words(const uint64_t* __restrict addresses,
   }
   for (unsigned i = 0; i < isa::kWarpLanes; ++i) {
     const uint32_t offset = static_cast<uint32_t>(from_first[i]) - static_cast<uint32_t>(lowest);
-    offsets.word[i] = static_cast<uint16_t>(offset / 4);
+    words.number[i] = SmallLaneNumbers::kNone;
+    words.lanes()[i] = static_cast<uint16_t>(offset / 4);
   }
   const uint32_t span = static_cast<uint32_t>(highest) - static_cast<uint32_t>(lowest);
-  return bits % 4 == 0 && span < 4u << 16;
+  return bits % 4 == 0 && span < uint32_t{SmallLaneNumbers::kNone} * 4;
 }
 
-/// Compares each lane with all others.
-PTO_HOST_LOOP unsigned most_equal(const WordOffsets& offsets) {
-  std::array<uint16_t, isa::kWarpLanes> found{};
-  for (unsigned lane = 0; lane < isa::kWarpLanes; ++lane) {
-    const uint16_t one = offsets.word[lane];
-    for (unsigned i = 0; i < isa::kWarpLanes; ++i) {
-      found[i] = static_cast<uint16_t>(found[i] + (offsets.word[i] == one ? 1 : 0));
-    }
+/// The most lanes on one word, of all lanes; 0: they are not all words, or lie too far apart.
+PTO_HOST_LOOP unsigned most_on_one_word(const uint64_t* __restrict addresses) {
+  SmallLaneNumbers words;
+  if (!make_words(addresses, words)) {
+    return 0;
   }
-  uint16_t most = 0;
-  for (const uint16_t count : found) {
-    most = std::max(most, count);
+  HalfWarp before[2] = {}; // lanes before each with its word
+  for_each_pair(words, [&](unsigned half, const HalfWarp& own, const HalfWarp& other) {
+    before[half] -= own == other;
+  });
+  const HalfWarp more = before[0] > before[1];
+  const HalfWarp most = (before[0] & more) | (before[1] & ~more);
+  uint16_t found = 0;
+  for (unsigned i = 0; i < isa::kWarpLanes / 2; ++i) {
+    found = std::max(found, static_cast<uint16_t>(most[i]));
   }
-  return most;
+  return found + 1u;
 }
 
 /// The most active lanes on one address, whatever the addresses are.
@@ -300,10 +298,9 @@ unsigned most_by_sorting(const WarpAddresses& access) {
 } // namespace
 
 unsigned most_on_one_address(const WarpAddresses& access) {
-  WordOffsets offsets;
-  return access.mask == ~0u && isa::host_loop<make_words>.on_host()(access.addresses, offsets)
-             ? isa::host_loop<most_equal>.on_host()(offsets)
-             : most_by_sorting(access);
+  const unsigned most =
+      access.mask == ~0u ? isa::host_loop<most_on_one_word>.on_host()(access.addresses) : 0;
+  return most != 0 ? most : most_by_sorting(access);
 }
 
 AtomicGroups atomic_groups(const WarpAddresses& access, uint32_t sector_bytes) {

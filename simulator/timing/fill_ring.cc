@@ -22,34 +22,27 @@ struct LanePlaces {
   uint32_t old = 0;                   // which of them have one that may not be there
 };
 
-// Compilers make a detour over single lanes of what these say.
 using Places = std::array<uint32_t, LanePlaces::kLanes>;
-using Half = uint16_t __attribute__((vector_size(32)));    // half of the lanes
-using Quarter = uint32_t __attribute__((vector_size(32))); // a quarter
-
-template <class Vector, class Element> PTO_HOST_LOOP void read(Vector& to, const Element* from) {
-  __builtin_memcpy(&to, from, sizeof(Vector));
-}
 
 /// One bit for each element that is not 0, all bits of which are set.
-PTO_HOST_LOOP uint32_t bits_of(const Half& flags) {
-  constexpr Half kBits = {1,
-                          1 << 1,
-                          1 << 2,
-                          1 << 3,
-                          1 << 4,
-                          1 << 5,
-                          1 << 6,
-                          1 << 7,
-                          1 << 8,
-                          1 << 9,
-                          1 << 10,
-                          1 << 11,
-                          1 << 12,
-                          1 << 13,
-                          1 << 14,
-                          1 << 15};
-  const Half chosen = flags & kBits;
+PTO_HOST_LOOP uint32_t bits_of(const HalfWarp& flags) {
+  constexpr HalfWarp kBits = {1,
+                              1 << 1,
+                              1 << 2,
+                              1 << 3,
+                              1 << 4,
+                              1 << 5,
+                              1 << 6,
+                              1 << 7,
+                              1 << 8,
+                              1 << 9,
+                              1 << 10,
+                              1 << 11,
+                              1 << 12,
+                              1 << 13,
+                              1 << 14,
+                              1 << 15};
+  const HalfWarp chosen = flags & kBits;
   uint64_t words[4];
   __builtin_memcpy(words, &chosen, sizeof(words));
   const uint64_t folded = (words[0] | words[1]) | (words[2] | words[3]);
@@ -57,9 +50,9 @@ PTO_HOST_LOOP uint32_t bits_of(const Half& flags) {
   return static_cast<uint32_t>((pair | pair >> 16) & 0xFFFF);
 }
 
-PTO_HOST_LOOP uint32_t bits_of(const Quarter& flags) {
-  constexpr Quarter kBits = {1, 1 << 1, 1 << 2, 1 << 3, 1 << 4, 1 << 5, 1 << 6, 1 << 7};
-  const Quarter chosen = flags & kBits;
+PTO_HOST_LOOP uint32_t bits_of(const QuarterWarp& flags) {
+  constexpr QuarterWarp kBits = {1, 1 << 1, 1 << 2, 1 << 3, 1 << 4, 1 << 5, 1 << 6, 1 << 7};
+  const QuarterWarp chosen = flags & kBits;
   uint64_t words[4];
   __builtin_memcpy(words, &chosen, sizeof(words));
   const uint64_t folded = (words[0] | words[1]) | (words[2] | words[3]);
@@ -69,43 +62,24 @@ PTO_HOST_LOOP uint32_t bits_of(const Quarter& flags) {
 /// Lanes of the mask with a place that a lane before them has, where places lie close together.
 PTO_HOST_LOOP bool find_near_repeats(const Places& place, uint32_t mask, uint32_t& repeated) {
   constexpr unsigned kLanes = LanePlaces::kLanes;
-  constexpr unsigned kHalf = kLanes / 2;
   constexpr uint32_t kReach = 1u << 14;
-  alignas(32) std::array<uint16_t, 2 * kLanes> near; // no lane has 0xFFFF
+  SmallLaneNumbers near;
   uint32_t far = 0;
   for (unsigned i = 0; i < kLanes; ++i) {
     const uint32_t from_first = place[i] - place[0] + kReach;
-    const uint32_t inactive = (mask & (1u << i)) != 0 ? 0u : 0xFFFFu;
+    const uint32_t inactive = (mask & (1u << i)) != 0 ? 0u : SmallLaneNumbers::kNone;
     far |= from_first;
-    near[i] = 0xFFFF;
-    near[kLanes + i] = static_cast<uint16_t>(from_first | inactive);
+    near.number[i] = SmallLaneNumbers::kNone;
+    near.lanes()[i] = static_cast<uint16_t>(from_first | inactive);
   }
   if (far >= 2 * kReach) {
     return false;
   }
-  const uint16_t* lanes = near.data() + kLanes;
-  Half low;
-  Half high;
-  Half other;
-  Half low_found;
-  Half high_found;
-  read(low, lanes);
-  read(high, lanes + kHalf);
-  read(other, lanes - 1);
-  low_found = low == other;
-  read(other, lanes + kHalf - 1);
-  high_found = high == other;
-  for (unsigned back = 2; back < kHalf; ++back) {
-    read(other, lanes - back);
-    low_found |= low == other;
-    read(other, lanes + kHalf - back);
-    high_found |= high == other;
-  }
-  for (unsigned back = kHalf; back < kLanes; ++back) {
-    read(other, lanes + kHalf - back);
-    high_found |= high == other;
-  }
-  repeated = bits_of(low_found) | bits_of(high_found) << kHalf;
+  HalfWarp found[2] = {};
+  for_each_pair(near, [&](unsigned half, const HalfWarp& own, const HalfWarp& other) {
+    found[half] |= own == other;
+  });
+  repeated = bits_of(found[0]) | bits_of(found[1]) << (kLanes / 2);
   return true;
 }
 
@@ -170,16 +144,16 @@ PTO_HOST_LOOP bool place_lanes(const uint64_t* __restrict addresses,
   for (unsigned at = 0; at < kLanes; at += kQuarter) {
     const uint32_t* place = found.place.data() + at;
     const uint32_t* numbers = table.numbers;
-    const Quarter number = {numbers[place[0]],
-                            numbers[place[1]],
-                            numbers[place[2]],
-                            numbers[place[3]],
-                            numbers[place[4]],
-                            numbers[place[5]],
-                            numbers[place[6]],
-                            numbers[place[7]]};
-    const Quarter age = table.latest - number;
-    const Quarter is_old = age >= table.old_age;
+    const QuarterWarp number = {numbers[place[0]],
+                                numbers[place[1]],
+                                numbers[place[2]],
+                                numbers[place[3]],
+                                numbers[place[4]],
+                                numbers[place[5]],
+                                numbers[place[6]],
+                                numbers[place[7]]};
+    const QuarterWarp age = table.latest - number;
+    const QuarterWarp is_old = age >= table.old_age;
     old |= bits_of(is_old) << at;
   }
   found.lines = static_cast<unsigned>(std::popcount(distinct));

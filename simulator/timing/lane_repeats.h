@@ -10,6 +10,48 @@
 
 namespace pto::sim {
 
+// Vectors by name, where compilers make a detour over single lanes of loops that say the same.
+using HalfWarp = uint16_t __attribute__((vector_size(32)));
+using QuarterWarp = uint32_t __attribute__((vector_size(32)));
+
+template <class Vector, class Element>
+PTO_HOST_LOOP void read_vector(Vector& to, const Element* from) {
+  __builtin_memcpy(&to, from, sizeof(Vector));
+}
+
+/// Numbers below 2^16 of a warp's lanes, behind so many that are kNone.
+struct SmallLaneNumbers {
+  static constexpr unsigned kLanes = isa::kWarpLanes;
+  static constexpr uint16_t kNone = 0xFFFF;
+  alignas(32) std::array<uint16_t, 2 * kLanes> number;
+
+  [[nodiscard]] uint16_t* lanes() { return number.data() + kLanes; }
+  [[nodiscard]] const uint16_t* lanes() const { return number.data() + kLanes; }
+};
+
+/// Calls act(half, own, other) for each pair of a lane and one before it: numbers of one half of
+/// the lanes, and of those so many lanes before them.
+template <class Act>
+PTO_HOST_LOOP void for_each_pair(const SmallLaneNumbers& numbers, const Act& act) {
+  constexpr unsigned kHalf = SmallLaneNumbers::kLanes / 2;
+  const uint16_t* lanes = numbers.lanes();
+  HalfWarp low;
+  HalfWarp high;
+  HalfWarp other;
+  read_vector(low, lanes);
+  read_vector(high, lanes + kHalf);
+  for (unsigned back = 1; back < kHalf; ++back) {
+    read_vector(other, lanes - back);
+    act(0, low, other);
+    read_vector(other, lanes + kHalf - back);
+    act(1, high, other);
+  }
+  for (unsigned back = kHalf; back < SmallLaneNumbers::kLanes; ++back) {
+    read_vector(other, lanes + kHalf - back);
+    act(1, high, other);
+  }
+}
+
 /// Numbers below kNone of a warp's lanes, behind so many that are kNone, which no lane has.
 struct LaneNumbers {
   static constexpr unsigned kLanes = isa::kWarpLanes;
