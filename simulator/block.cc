@@ -262,6 +262,10 @@ const IssueRecord& BlockRun::step(uint32_t warp) {
   return context_->step(warp);
 }
 
+bool BlockRun::step_pure(uint32_t warp, uint32_t& exec_mask) {
+  return context_->step_pure(warp, exec_mask);
+}
+
 const GroupRecord* BlockRun::step_together() {
   return context_->step_together();
 }

@@ -164,6 +164,9 @@ public:
   /// Executes one insn of a ready warp. After a fault nothing more runs. The record is valid until
   /// the next step; addresses in it as well.
   const IssueRecord& step(uint32_t warp);
+  /// The same of an insn that writes registers and of which nobody wants to know more than the
+  /// lanes that executed it. False, and nothing done: it takes a step.
+  bool step_pure(uint32_t warp, uint32_t& exec_mask);
   /// Executes one insn of every warp, as step() for one warp after the other would. Only while all
   /// warps are ready at one pc, and for insns that are of lanes alone. Null, and nothing happened,
   /// if they are not, if somebody observes the run, or if a warp would fault: step() says which.

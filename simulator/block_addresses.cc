@@ -64,6 +64,42 @@ find_bounds(const uint64_t* __restrict addresses, unsigned lanes, AddressBounds&
   found = {static_cast<uint64_t>(lowest) ^ kSign, static_cast<uint64_t>(highest) ^ kSign, bits};
 }
 
+struct IndexBounds {
+  int32_t lowest = 0;
+  int32_t highest = 0;
+};
+
+PTO_HOST_LOOP void
+find_index_bounds(const uint32_t* __restrict index, unsigned lanes, IndexBounds& __restrict found) {
+  int32_t lowest = INT32_MAX;
+  int32_t highest = INT32_MIN;
+  for (unsigned i = 0; i < lanes; ++i) {
+    lowest = std::min(lowest, static_cast<int32_t>(index[i]));
+    highest = std::max(highest, static_cast<int32_t>(index[i]));
+  }
+  found = {lowest, highest};
+}
+
+/// The same of active lanes. `some` is the index of one of them.
+PTO_HOST_LOOP void find_active_index_bounds(const uint32_t* __restrict index,
+                                            const uint32_t* __restrict active,
+                                            unsigned warps,
+                                            uint32_t some,
+                                            IndexBounds& __restrict found) {
+  auto lowest = static_cast<int32_t>(some);
+  int32_t highest = lowest;
+  for (unsigned w = 0; w < warps; ++w) {
+    const uint32_t mask = active[w];
+    const uint32_t* __restrict own = index + w * isa::kWarpLanes;
+    for (unsigned i = 0; i < isa::kWarpLanes; ++i) {
+      const auto value = static_cast<int32_t>((mask & (1u << i)) != 0 ? own[i] : some);
+      lowest = std::min(lowest, value);
+      highest = std::max(highest, value);
+    }
+  }
+  found = {lowest, highest};
+}
+
 } // namespace
 
 // ---------------------------------------------------------------- addresses
@@ -250,7 +286,9 @@ bool BlockContext::plan_lanes(const isa::Operand& mem,
     }
     settle(registers);
   }
-  if (may_be_run && try_contiguous(form, space, element_bytes, reads, writes, lanes)) {
+  const bool was_tried = is_recording_ && all_active_ && !is_span_told_;
+  if (may_be_run && !was_tried &&
+      try_contiguous(form, space, element_bytes, reads, writes, lanes)) {
     const isa::LinearValue at{
         lanes.first_address, element_bytes, uint64_t{element_bytes} * isa::kWarpLanes};
     if (is_span_told_) {
@@ -264,7 +302,7 @@ bool BlockContext::plan_lanes(const isa::Operand& mem,
   if (!is_recording_) { // else they are there
     fill_addresses(form);
   }
-  if (!plan_gather(space, element_bytes * count, reads, writes, lanes)) {
+  if (!plan_gather(form, space, element_bytes * count, reads, writes, lanes)) {
     return false;
   }
   if (is_span_told_) {
@@ -352,11 +390,43 @@ bool BlockContext::try_contiguous(const AddressForm& form,
   return true;
 }
 
-bool BlockContext::plan_gather(
-    Space space, uint32_t access_bytes, bool reads, bool writes, Lanes& lanes) {
+bool BlockContext::find_form_bounds(const AddressForm& form,
+                                    uint32_t access_bytes,
+                                    uint64_t& lowest,
+                                    uint64_t& highest) {
+  if (form.index == nullptr || !form.is_uniform_base ||
+      ((form.base | uint64_t{1} << form.scale_log2) & (access_bytes - 1)) != 0) {
+    return false;
+  }
+  IndexBounds bounds;
+  if (all_active_) {
+    isa::host_loop<find_index_bounds>.on_host()(form.index, lanes_, bounds);
+  } else {
+    const uint32_t some = form.index[lowest_lane()];
+    isa::host_loop<find_active_index_bounds>.on_host()(form.index, active_, count_, some, bounds);
+  }
+  const auto address_of = [&](int32_t index) {
+    return form.base + (static_cast<uint64_t>(int64_t{index}) << form.scale_log2);
+  };
+  if (address_of(bounds.lowest) > address_of(bounds.highest)) {
+    return false; // they go round
+  }
+  lowest = address_of(bounds.lowest);
+  highest = address_of(bounds.highest);
+  return true;
+}
+
+bool BlockContext::plan_gather(const AddressForm& form,
+                               Space space,
+                               uint32_t access_bytes,
+                               bool reads,
+                               bool writes,
+                               Lanes& lanes) {
   AddressBounds bounds;
   const uint64_t* addresses = addresses_.data();
-  if (all_active_) {
+  if (find_form_bounds(form, access_bytes, bounds.lowest, bounds.highest)) {
+    // aligned, all of them
+  } else if (all_active_) {
     isa::host_loop<find_bounds>.on_host()(addresses, lanes_, bounds);
   } else {
     for_each_lane(active_, count_, [&](unsigned i) {

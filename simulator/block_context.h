@@ -72,6 +72,7 @@ public:
   bool was_stopped_by_gate() const { return gate_stopped_; }
 
   const IssueRecord& step(uint32_t warp);
+  bool step_pure(uint32_t warp, uint32_t& exec_mask);
   const GroupRecord* step_together();
   void stand_apart();
   BlockStop run(uint64_t budget);
@@ -140,8 +141,12 @@ private:
   isa::Outcome execute_active();
   void keep_loaded();
   const IssueRecord& execute_recorded(uint32_t warp);
-  /// The same of a pure insn that nobody observes: it changes registers alone.
-  const IssueRecord& execute_pure(uint32_t warp);
+  /// Binds the next insn of a warp, a pure one that nobody observes; returns the lanes that execute
+  /// it.
+  uint32_t begin_pure(uint32_t warp);
+  /// Executes it, which changes registers alone.
+  void execute_pure(uint32_t warp, uint32_t exec_mask);
+  const IssueRecord& record_pure(uint32_t warp);
   /// What every record says of its warp.
   void begin_record(uint32_t warp, uint32_t exec_mask);
   /// Empties the part of the record that is about more than registers.
@@ -296,7 +301,18 @@ private:
                       bool reads,
                       bool writes,
                       Lanes& lanes);
-  bool plan_gather(isa::Space space, uint32_t access_bytes, bool reads, bool writes, Lanes& lanes);
+  /// Of the active lanes, without their addresses. False: not of a form that says that they are
+  /// aligned.
+  bool find_form_bounds(const AddressForm& form,
+                        uint32_t access_bytes,
+                        uint64_t& lowest,
+                        uint64_t& highest);
+  bool plan_gather(const AddressForm& form,
+                   isa::Space space,
+                   uint32_t access_bytes,
+                   bool reads,
+                   bool writes,
+                   Lanes& lanes);
   bool check_lanes(isa::Space space, uint32_t access_bytes);
   uint8_t* range_host(isa::Space space, uint64_t address, uint64_t bytes);
   /// Whether accesses have to pass_hooks: a gate or a history looks on.

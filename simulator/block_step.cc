@@ -13,7 +13,22 @@ const IssueRecord& BlockContext::step(uint32_t warp) {
     zero_registers();
   }
   const bool is_pure = insns_[state_.warps[warp].pc].is_pure;
-  return is_pure && !observers().wants_insns() ? execute_pure(warp) : execute_recorded(warp);
+  return is_pure && !observers().wants_insns() ? record_pure(warp) : execute_recorded(warp);
+}
+
+bool BlockContext::step_pure(uint32_t warp, uint32_t& exec_mask) {
+  const WarpState& state = state_.warps[warp];
+  if (!insns_[state.pc].is_pure || observers().wants_insns()) {
+    return false;
+  }
+  stand_apart();
+  PTO_CHECK(state.status == WarpStatus::kReady && !run_.fault_.has_value());
+  if (registers_are_zero_) {
+    zero_registers();
+  }
+  exec_mask = begin_pure(warp);
+  execute_pure(warp, exec_mask);
+  return true;
 }
 
 void BlockContext::begin_record(uint32_t warp, uint32_t exec_mask) {
@@ -50,17 +65,20 @@ void BlockContext::clear_record() {
   record_.exited_mask = 0;
 }
 
-const IssueRecord& BlockContext::execute_pure(uint32_t warp) {
-  WarpState& state = state_.warps[warp];
+inline uint32_t BlockContext::begin_pure(uint32_t warp) {
   bind_span(warp, 1);
-  pc_ = state.pc;
+  pc_ = state_.warps[warp].pc;
   insn_ = insns_ + pc_;
-  const uint32_t exec_mask = insn_->is_guarded ? run_.next_exec_mask(warp) : masks_[0];
-  if (has_more_record_) {
-    clear_record();
-    has_more_record_ = false;
+  if (!insn_->is_guarded) {
+    return masks_[0];
   }
-  begin_record(warp, exec_mask);
+  const isa::Guard guard = insn_->insn.guard;
+  const uint32_t word = preds_[size_t{guard.pred} * stride_pred_];
+  return masks_[0] & (guard.negated ? ~word : word);
+}
+
+inline void BlockContext::execute_pure(uint32_t warp, uint32_t exec_mask) {
+  WarpState& state = state_.warps[warp];
   ++state_.counts.warp_insns;
   ++state.issued;
   if (exec_mask != 0) {
@@ -74,8 +92,18 @@ const IssueRecord& BlockContext::execute_pure(uint32_t warp) {
   if (state.pc == state.join_pc) {
     settle(warp);
   }
+}
+
+const IssueRecord& BlockContext::record_pure(uint32_t warp) {
+  const uint32_t exec_mask = begin_pure(warp);
+  if (has_more_record_) {
+    clear_record();
+    has_more_record_ = false;
+  }
+  begin_record(warp, exec_mask);
+  execute_pure(warp, exec_mask);
   record_.outcome = isa::Outcome::kNext;
-  record_.next_pc = state.pc;
+  record_.next_pc = state_.warps[warp].pc;
   record_.next_mask = masks_[0];
   return record_;
 }

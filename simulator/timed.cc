@@ -70,6 +70,24 @@ const IssueRecord& TimedRun::step(uint32_t place, uint32_t warp, uint64_t cycle)
   return *last_record_;
 }
 
+bool TimedRun::step_plain(
+    uint32_t place, uint32_t warp, uint64_t cycle, uint32_t& lanes, Next& next) {
+  BlockRun& block = *blocks_[place];
+  if (counts_.warp_insns + 1 >= next_look_ || options_.gate != nullptr) {
+    return false;
+  }
+  uint32_t exec_mask = 0;
+  if (!block.step_pure(warp, exec_mask)) {
+    return false;
+  }
+  block.set_clock(cycle);
+  ++counts_.warp_insns;
+  lanes = lane_count(exec_mask);
+  counts_.lane_insns += lanes;
+  next = TimedRun::next(place, warp);
+  return true;
+}
+
 void TimedRun::look_up(const BlockRun& block, uint64_t cycle) {
   if (counts_.warp_insns % kProgressInsns == 0 && options_.progress) {
     options_.progress({launch_.blocks_done(), launch_.block_count(), counts_}, cycle);

@@ -102,8 +102,6 @@ public:
   /// kCompleted also while more is to be done; see is_finished().
   [[nodiscard]] RunStatus status() const { return status_; }
   [[nodiscard]] bool is_finished() const { return is_finished_; }
-  /// The insn that step() executed; valid until the next one.
-  [[nodiscard]] const IssueRecord& last_record() const { return *last_record_; }
   [[nodiscard]] uint64_t cycle() const { return model_.cycle(); }
   /// The resident block at a place (core * blocks_per_core + n), null where there is none.
   [[nodiscard]] BlockRun* block_at(uint32_t place) const;
@@ -127,6 +125,8 @@ private:
   void retire(uint32_t place) override;
   Next next(uint32_t place, uint32_t warp) override;
   const IssueRecord& step(uint32_t place, uint32_t warp, uint64_t cycle) override;
+  bool
+  step_plain(uint32_t place, uint32_t warp, uint64_t cycle, uint32_t& lanes, Next& next) override;
   const GroupRecord* step_together(uint32_t place, uint64_t cycle) override;
   void stand_apart(uint32_t place) override { blocks_[place]->stand_apart(); }
   bool wants_stop() override;

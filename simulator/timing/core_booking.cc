@@ -324,11 +324,8 @@ CoreModel::execute(TimedWarp& warp, uint64_t cycle, TimelineEntry* entry, double
     entry->done_cycle = score.done_cycle;
     run_.timeline.add(*entry);
   }
-  if ((timing.flags & (isa::kBlockBarrier | isa::kEndsLane | isa::kWarpBarrier)) != 0 ||
-      record.outcome != isa::Outcome::kNext) {
-    const bool is_barrier = (timing.flags & isa::kBlockBarrier) != 0;
-    const double released = is_barrier ? std::max(1.0, timing.latency_cycles) : 1.0;
-    release_blocked(*warp.block, cycle + whole_cycle(released));
+  if ((timing.flags & kReleases) != 0 || record.outcome != isa::Outcome::kNext) {
+    release_blocked(*warp.block, cycle, timing);
   }
   return result;
 }

@@ -68,10 +68,13 @@ void CoreModel::charge(
   }
 }
 
-void CoreModel::release_blocked(TimedBlock& block, uint64_t cycle) {
+void CoreModel::release_blocked(TimedBlock& block, uint64_t issue_cycle, const InsnTiming& by) {
   if (block.blocked_warps == 0) {
     return;
   }
+  const bool is_barrier = (by.flags & isa::kBlockBarrier) != 0;
+  const double released = is_barrier ? std::max(1.0, by.latency_cycles) : 1.0;
+  const uint64_t cycle = issue_cycle + whole_cycle(released);
   for (TimedWarp& other : block.warps) {
     if (!other.is_blocked || other.is_done) {
       continue;
@@ -87,12 +90,16 @@ void CoreModel::release_blocked(TimedBlock& block, uint64_t cycle) {
   }
 }
 
-void CoreModel::issue_plain(TimedWarp& warp, const InsnTiming& timing, uint64_t cycle) {
+bool CoreModel::issue_plain(TimedWarp& warp, const InsnTiming& timing, uint64_t cycle) {
   TimedBlock& block = *warp.block;
-  charge(warp, cycle, false, nullptr);
-  const IssueRecord& record = run_.host.step(block.place, warp.warp, cycle);
-  run_.has_fault = record.outcome == isa::Outcome::kFault;
-  count_issues(warp.pc, 1, lane_count(record.exec_mask), cycle);
+  uint32_t lanes = 0;
+  TimedHost::Next next;
+  if (!run_.host.step_plain(block.place, warp.warp, cycle, lanes, next)) {
+    return false;
+  }
+  run_.has_fault = false;
+  charge_issue(warp, cycle);
+  count_issues(warp.pc, 1, lanes, cycle);
   Servers& pipe = pipes_[timing.unit + 1];
   const double start = pipe.reserve(static_cast<double>(cycle), timing.interval_cycles);
   ScoreEntry score;
@@ -102,24 +109,43 @@ void CoreModel::issue_plain(TimedWarp& warp, const InsnTiming& timing, uint64_t 
   for (const ScoreIndex index : timing.writes) {
     warp.score[index] = score;
   }
-  if (record.nop_cycles != 0) {
-    book_control(warp, record.nop_cycles, timing, cycle);
-  }
   warp.blocked_reason = StallReason::kBarrier;
-  if (record.outcome != isa::Outcome::kNext) {
-    release_blocked(block, cycle + 1);
+  prepare(warp, next);
+  maybe_end_block(block);
+  return true;
+}
+
+void CoreModel::issue_of_lanes(TimedWarp& warp, const InsnTiming& timing, uint64_t cycle) {
+  TimedBlock& block = *warp.block;
+  charge_issue(warp, cycle);
+  const IssueRecord& record = run_.host.step(block.place, warp.warp, cycle);
+  run_.has_fault = record.outcome == isa::Outcome::kFault;
+  count_issues(warp.pc, 1, lane_count(record.exec_mask), cycle);
+  ScoreEntry score;
+  if (timing.is_memory_pipe) {
+    bool is_pending = false; // and stays so: an atomic on hbm is not of lanes alone
+    const ResultTime result = book_memory(warp, record, timing, cycle, nullptr, is_pending);
+    score = ScoreEntry::from(result, warp.pc);
+  } else {
+    Servers& pipe = pipes_[timing.unit + 1];
+    const double start = pipe.reserve(static_cast<double>(cycle), timing.interval_cycles);
+    score.done_cycle = whole_cycle(start + timing.latency_cycles);
+    score.writer_pc = warp.pc;
   }
+  block.end_cycle = std::max(block.end_cycle, score.done_cycle);
+  settle(warp, timing, score, cycle);
+  book_control(warp, record.nop_cycles, timing, cycle);
+  if (record.outcome != isa::Outcome::kNext || (timing.flags & kReleases) != 0) {
+    release_blocked(block, cycle, timing);
+  }
+  const bool is_barrier = (timing.flags & isa::kBlockBarrier) != 0;
+  warp.blocked_reason = is_barrier ? StallReason::kBlockBarrier : StallReason::kBarrier;
   prepare(warp);
   maybe_end_block(block);
 }
 
-void CoreModel::issue(TimedWarp& warp, uint64_t cycle) {
+void CoreModel::issue_any(TimedWarp& warp, const InsnTiming& timing, uint64_t cycle) {
   TimedBlock& block = *warp.block;
-  const InsnTiming& timing = run_.program[warp.pc];
-  if (timing.is_plain && !run_.options.record_timeline) {
-    issue_plain(warp, timing, cycle);
-    return;
-  }
   std::optional<TimelineEntry> recorded;
   TimelineEntry* entry = run_.options.record_timeline ? &recorded.emplace() : nullptr;
   charge(warp, cycle, timing.is_free, entry);

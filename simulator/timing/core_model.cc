@@ -172,9 +172,6 @@ void CoreModel::Scheduler::remove(const TimedBlock& block) {
 
 uint64_t CoreModel::fetch_ready(uint64_t line, uint64_t cycle) {
   const auto& fetch = run_.machine.fetch;
-  if (fetch.miss_latency_cycles == 0) {
-    return cycle;
-  }
   if (line == fetched_line_) { // still the newest of the code cache
     return std::max(cycle, fetched_ready_);
   }
@@ -201,10 +198,11 @@ void CoreModel::find_holds(TimedWarp& warp, const InsnTiming& timing) {
   holds.branch = warp.branch_ready;
   holds.hold = warp.hold_until;
   holds.hold_reason = warp.hold_reason;
-  const uint64_t reached = std::max({warp.cursor, holds.branch, holds.hold});
-  holds.fetch = fetch_ready(timing.fetch_line, reached);
-  if (holds.fetch == reached) {
-    holds.fetch = 0;
+  holds.fetch = 0;
+  if (run_.machine.fetch.miss_latency_cycles != 0) {
+    const uint64_t reached = std::max({warp.cursor, holds.branch, holds.hold});
+    const uint64_t fetched = fetch_ready(timing.fetch_line, reached);
+    holds.fetch = fetched == reached ? 0 : fetched;
   }
   holds.operand = {};
   holds.operand_index = kScoreCount;
@@ -372,7 +370,7 @@ bool CoreModel::tick(uint64_t cycle, bool only_one) {
   const size_t first = ticked_first_; // a cycle that is gone on with keeps its order
   size_t issues = 0;
   for (size_t i = 0; i < count; ++i) {
-    Scheduler& scheduler = schedulers_[(first + i) % count];
+    Scheduler& scheduler = schedulers_[first + i < count ? first + i : first + i - count];
     while (scheduler.issued < issue_width_) {
       const size_t after = scheduler.after;
       TimedWarp* warp = pick(scheduler, cycle);

@@ -181,13 +181,32 @@ private:
   /// Makes Scheduler::issued that of the cycle at hand.
   void begin_issues();
   TimedWarp* pick(Scheduler& scheduler, uint64_t cycle);
-  void issue(TimedWarp& warp, uint64_t cycle);
-  /// The same of a plain insn, without a timeline: most of what can come with others is left out.
-  void issue_plain(TimedWarp& warp, const InsnTiming& timing, uint64_t cycle);
+  void issue(TimedWarp& warp, uint64_t cycle) {
+    const InsnTiming& timing = run_.program[warp.pc];
+    if (!timing.is_of_lanes || run_.options.record_timeline) {
+      issue_any(warp, timing, cycle);
+    } else if (!timing.is_plain || !issue_plain(warp, timing, cycle)) {
+      issue_of_lanes(warp, timing, cycle);
+    }
+  }
+  void issue_any(TimedWarp& warp, const InsnTiming& timing, uint64_t cycle);
+  /// The same without a timeline of an insn of lanes alone, and of a plain one: most of what can
+  /// come with others is left out. False, and nothing done: the host executes it as any other.
+  void issue_of_lanes(TimedWarp& warp, const InsnTiming& timing, uint64_t cycle);
+  bool issue_plain(TimedWarp& warp, const InsnTiming& timing, uint64_t cycle);
   /// Accounts for the cycles since the warp's latest issue. `entry` may be null, here and below:
   /// no timeline is recorded.
   void
   charge(TimedWarp& warp, uint64_t cycle, bool is_free, TimelineEntry* entry, uint32_t warps = 1);
+  /// The same of an insn that takes a slot, without a timeline.
+  void charge_issue(TimedWarp& warp, uint64_t cycle) {
+    if (warp.cursor < cycle) {
+      charge(warp, cycle, false, nullptr);
+      return;
+    }
+    ++warp.counters.issued_cycles;
+    warp.cursor = cycle + 1;
+  }
   /// Executes and books one insn; returns when its result is there.
   ResultTime execute(TimedWarp& warp, uint64_t cycle, TimelineEntry* entry, double fused_latency);
   ResultTime book_memory(TimedWarp& warp,
@@ -255,7 +274,10 @@ private:
                 const InsnTiming& timing,
                 uint64_t cycle,
                 TimelineEntry& entry) const;
-  void release_blocked(TimedBlock& block, uint64_t cycle);
+  /// Insns after which a warp that waits may go on.
+  static constexpr isa::Flags kReleases = isa::kBlockBarrier | isa::kEndsLane | isa::kWarpBarrier;
+  /// Lets warps go on that the host no longer blocks, after an insn `by` that issued in that cycle.
+  void release_blocked(TimedBlock& block, uint64_t issue_cycle, const InsnTiming& by);
   void end_warp(TimedWarp& warp);
   void maybe_end_block(TimedBlock& block) {
     if (block.live_warps == 0 && block.pending_atomics == 0) {

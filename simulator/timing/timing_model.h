@@ -57,6 +57,15 @@ public:
   virtual Next next(uint32_t place, uint32_t warp) = 0;
   /// Executes the warp's next insn; %clock reads `cycle`. The record is valid until the next call.
   virtual const IssueRecord& step(uint32_t place, uint32_t warp, uint64_t cycle) = 0;
+  /// As step and then next, where the insn only writes registers and nothing else is to be known of
+  /// it: `lanes` get the lanes that executed it. False, and nothing done: it takes a step.
+  virtual bool step_plain(uint32_t /*place*/,
+                          uint32_t /*warp*/,
+                          uint64_t /*cycle*/,
+                          uint32_t& /*lanes*/,
+                          Next& /*next*/) {
+    return false;
+  }
   /// Executes the next insn of all warps of a block, in their order, as so many calls of step with
   /// nothing in between. Null: it did nothing, because it cannot or because one of them must stop
   /// the run. Where warps stand is to be asked for only after stand_apart, or when the record says
