@@ -54,7 +54,7 @@ private:
 class ChunkSlot {
 public:
   /// `has_reductions`: atomics may be put off, which has a table of its own.
-  ChunkSlot(const Hbm& hbm, bool has_reductions) : notes_(hbm) {
+  ChunkSlot(const Hbm& hbm, bool has_reductions) : hbm_(hbm), notes_(hbm) {
     if (has_reductions) {
       reduced_.emplace(hbm);
     }
@@ -72,7 +72,29 @@ public:
     is_live.store(true);
   }
   /// With a further chunk.
-  void go_on(uint64_t chunk) { parts_.push_back({chunk, old_bytes_.mark()}); }
+  void go_on(uint64_t chunk) {
+    parts_.push_back({chunk, old_bytes_.mark()});
+    for (Word* word : touched_saved_) {
+      word->store(0, std::memory_order_relaxed);
+    }
+    touched_saved_.clear();
+    if (has_parts() && !saved_) {
+      saved_.emplace(hbm_);
+    }
+  }
+  /// Several chunks: each may be undone without those before it.
+  bool has_parts() const { return parts_.size() > 1; }
+  /// Those of the granules, in bits 0..31, whose bytes are still to be saved for the chunk at hand;
+  /// they count as saved from now on. With has_parts() only: else the notes say it.
+  uint64_t take_unsaved(const Allocation& allocation, uint64_t index, uint64_t granules) {
+    Word& word = saved_->of(allocation)[index];
+    const uint64_t old = word.load(std::memory_order_relaxed);
+    if (old == 0) {
+      touched_saved_.push_back(&word);
+    }
+    word.store(old | granules, std::memory_order_relaxed);
+    return granules & ~old;
+  }
   uint64_t kept_bytes() const { return old_bytes_.size_bytes() + reductions_.size_bytes(); }
   Word* notes_of(const Allocation& allocation) const { return notes_.of(allocation); }
   /// Granules with atomics that are put off, in bits 0..31; null where none are.
@@ -95,10 +117,13 @@ public:
   std::atomic<bool> is_live{false}; // its notes count
 
 private:
+  const Hbm& hbm_;
   NoteTable notes_;
   std::optional<NoteTable> reduced_;
+  std::optional<NoteTable> saved_; // of the chunk at hand, where there are several
   std::vector<Part> parts_;
   std::vector<Word*> touched_;
+  std::vector<Word*> touched_saved_;
   OldBytes old_bytes_;
   Reductions reductions_;
 };

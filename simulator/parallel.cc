@@ -316,24 +316,28 @@ private:
       const uint64_t fresh = granules & ~noted;
       if (fresh == 0) {
         has_reread_ = has_reread_ || !writes;
-        continue;
-      }
-      if (is_probing_) { // whoever comes to new memory gets somewhere
-        return false;
-      }
-      has_fresh_ = true;
-      if (old == 0) {
-        slot_->touch(word);
-      }
-      word.fetch_or(writes ? fresh << 32 : fresh);
-      if (is_contested(allocation, index, fresh, writes ? Use::kWrite : Use::kRead)) {
-        return false;
+      } else if (is_probing_ || !claim(allocation, index, word, fresh, writes)) {
+        return false; // whoever is probed, and comes to new memory, gets somewhere
       }
       if (writes) {
-        save(allocation, index * kWordGranules, fresh);
+        const bool saves_again = slot_->has_parts();
+        save(allocation,
+             index * kWordGranules,
+             saves_again ? slot_->take_unsaved(allocation, index, granules) : fresh);
       }
     }
     return true;
+  }
+
+  /// Notes the granules, which are new. False: they are contested.
+  bool
+  claim(const Allocation& allocation, uint64_t index, Word& word, uint64_t granules, bool writes) {
+    has_fresh_ = true;
+    if (word.load(std::memory_order_relaxed) == 0) {
+      slot_->touch(word);
+    }
+    word.fetch_or(writes ? granules << 32 : granules);
+    return !is_contested(allocation, index, granules, writes ? Use::kWrite : Use::kRead);
   }
 
   /// Whether a chunk in flight on another thread has used one of the granules in a way that an

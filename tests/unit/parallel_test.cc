@@ -251,6 +251,45 @@ again:
   }
 }
 
+TEST_CASE("an interrupt puts back what long blocks wrote over kept ones") {
+  // Block 20 is at work on one thread when the run is stopped. The other one has done block 19 and
+  // some after 20, which write the same word.
+  const std::string text = R"(
+.pto 1
+.kernel k(ptr o)
+    mov.u32 r0, %ctaid.x
+    mov.u32 r4, 25000
+    cmp.eq.u32 p1, r0, 20
+@p1 mov.u32 r4, 5000000
+again:
+    sub.u32 r4, r4, 1
+    cmp.ne.u32 p0, r4, 0
+@p0 bra again
+    cmp.lt.u32 p0, r0, 19
+@p0 exit
+@p1 exit
+    store.u32 hbm[o], r0
+    exit
+.end
+)";
+  bool was_seen = false;
+  // Block 19 may be on the same thread as 20; then the others meet what it wrote.
+  for (int attempt = 0; attempt < 20 && !was_seen; ++attempt) {
+    SimFixture sim(text);
+    const uint64_t o = sim.words({0});
+    std::atomic<bool> stop{false};
+    RunOptions options{.interrupt = &stop, .host_threads = 2};
+    options.progress = [&](const Progress& progress) { stop = progress.blocks_done >= 24; };
+    const RunResult result = sim.run({64}, {32}, options);
+    CHECK(result.status == RunStatus::kInterrupted);
+    if (result.blocks_done == 20) { // else one thread went on
+      was_seen = true;
+      CHECK(sim.read(o)[0] == 19);
+    }
+  }
+  CHECK(was_seen);
+}
+
 TEST_CASE("copies") {
   check_threads(R"(
 .tile t, u32[1][128]
