@@ -4,6 +4,7 @@
 
 #include "isa/error.h"
 #include "simulator/block_context.h"
+#include "simulator/each_bit.h"
 
 #include <algorithm>
 
@@ -32,11 +33,41 @@ void BlockRun::start(uint64_t index, uint32_t core) {
   state_.index = index;
   state_.ctaid = image.block_index(index);
   state_.core = core;
+  if (context_->has_ended_fresh()) {
+    for_each_bit(program.used_preds(), 0, [&](unsigned pred) {
+      std::fill_n(state_.preds.begin() + size_t{pred} * image.warps, image.warps, 0u);
+    });
+  } else {
+    start_warps();
+  }
+  state_.scratchpad.reset(image.static_l1_bytes, image.max_l1_bytes);
+  state_.tiles.fill({});
+  state_.pending.clear();
+  state_.copies_started = 0;
+  state_.events_used = 0;
+  state_.barriers_passed = 0;
+  state_.counts = {};
+  state_.clock = 0;
+  state_.has_clock = false;
+  state_.turn = 0;
+  state_.meeting_pc = isa::kNoReconvergence;
+  state_.meeting_depth = 0;
+  live_warps_ = image.warps;
+  fault_.reset();
+  context_->rebind();
+  context_->start();
+  context_->set_forgets_ended(false);
+}
+
+void BlockRun::start_warps() {
+  const LaunchImage& image = launch_.image();
+  const Program& program = *image.program;
   state_.reg32.resize(size_t{program.reg32_limit()} * image.padded_lanes);
   state_.reg64.resize(size_t{program.reg64_limit()} * image.padded_lanes);
   state_.preds.assign(size_t{isa::kPredCount} * image.warps, 0);
   state_.masks = image.warp_masks;
   state_.exited.assign(image.warps, 0);
+  state_.parked.assign(image.warps, 0);
   state_.warps.resize(image.warps);
   if (context_->has_parts()) {
     for (WarpState& warp : state_.warps) {
@@ -54,24 +85,6 @@ void BlockRun::start(uint64_t index, uint32_t core) {
     warp.call_depth = 0;
     warp.issued = 0;
   }
-  state_.scratchpad.reset(image.static_l1_bytes, image.max_l1_bytes);
-  state_.tiles.fill({});
-  state_.pending.clear();
-  state_.copies_started = 0;
-  state_.events_used = 0;
-  state_.barriers_passed = 0;
-  state_.counts = {};
-  state_.clock = 0;
-  state_.has_clock = false;
-  state_.turn = 0;
-  state_.meeting_pc = isa::kNoReconvergence;
-  state_.meeting_depth = 0;
-  state_.parked.assign(image.warps, 0);
-  live_warps_ = image.warps;
-  fault_.reset();
-  context_->rebind();
-  context_->start();
-  context_->set_forgets_ended(false);
 }
 
 void BlockRun::restore(const BlockState& state) {

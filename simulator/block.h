@@ -190,8 +190,8 @@ public:
   /// Accesses to hbm have to fit `ledger` as well, and run() stops (kBudget) when the warps no
   /// longer stand at one insn: for a gang (gang.h).
   void set_ledger(AccessLedger* ledger);
-  /// Promises for the block just started that nobody asks for its registers when it has ended, so
-  /// that they need not be kept.
+  /// Promises for the block just started that nobody asks for its registers, warps and masks when
+  /// it has ended, so that they need not be kept.
   void forget_when_ended();
   /// The gate or the ledger refused an access: the block stands before it and run() returns kFault,
   /// without a fault.
@@ -204,6 +204,8 @@ public:
 
 private:
   friend class BlockContext;
+
+  void start_warps();
 
   Launch& launch_;
   BlockState state_;

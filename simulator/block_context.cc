@@ -62,6 +62,8 @@ void BlockContext::rebind() {
   is_together_ = false;
   uses_linear_ = false;
   has_parts_ = true;
+  are_warps_fresh_ = false;
+  has_ended_fresh_ = false;
   span_issued_ = 0;
   last_allocation_ = nullptr;
   registers_are_zero_ = false;
@@ -312,6 +314,7 @@ void BlockContext::keep_loaded() {
 void BlockContext::flush() {
   if (run_.live_warps_ != 0) { // whoever looks at a block that has ended settles it (BlockRun)
     settle_all();
+    are_warps_fresh_ = false;
   } else if (has_views()) { // their memory may change from here on
     if (forgets_ended_) {
       drop_views(all_registers_);
@@ -319,7 +322,7 @@ void BlockContext::flush() {
       settle_views(all_registers_);
     }
   }
-  for (uint32_t i = 0; i < count_; ++i) {
+  for (uint32_t i = 0; i < count_ && !has_ended_fresh_; ++i) {
     WarpState& warp = state_.warps[first_ + i];
     if (!pcs_written_ && masks_[i] != 0) {
       warp.pc = pc_;
@@ -413,6 +416,7 @@ void BlockContext::run_span(uint64_t end) {
       if (run_.live_warps_ == 0) {
         break;
       }
+      are_warps_fresh_ = false;
       if (!regroup()) {
         plan_meeting(insns_[issued_pc].join_pc);
         break;

@@ -61,7 +61,11 @@ public:
   void start() {
     registers_are_zero_ = true;
     has_parts_ = false;
+    are_warps_fresh_ = true;
   }
+  /// The warps, masks and parked flags of a block that has ended are still those that it started
+  /// with, where nobody asks for them.
+  bool has_ended_fresh() const { return has_ended_fresh_; }
   bool has_parts() const { return has_parts_; }
   /// Value of a register in a lane of the block where its storage does not hold it.
   std::optional<uint64_t> unwritten32(unsigned index, uint32_t lane) const;
@@ -412,8 +416,10 @@ private:
   uint64_t span_issued_ = 0;                   // insns not yet added to WarpState::issued
   uint32_t span_join_ = isa::kNoReconvergence; // the join of every diverged warp
   bool joins_differ_ = false;
-  bool pcs_written_ = false;      // control flow has set WarpState::pc of the span
-  bool has_parts_ = true;         // some warp may be split, or in a called function
+  bool pcs_written_ = false;     // control flow has set WarpState::pc of the span
+  bool has_parts_ = true;        // some warp may be split, or in a called function
+  bool are_warps_fresh_ = false; // as the block started with them
+  bool has_ended_fresh_ = false;
   std::vector<uint32_t> guarded_; // active words of a guarded insn
 
   ResourceSet all_registers_; // that the kernel uses
@@ -430,7 +436,7 @@ private:
 
   // Views of memory: those of ExecContext, and
   bool keeps_views_ = false;             // loads may make some
-  bool forgets_ended_ = false;           // nobody asks for registers of a block that has ended
+  bool forgets_ended_ = false;           // nobody asks what a block that has ended leaves
   const uint8_t* loaded_view_ = nullptr; // what the destination of a load becomes
 
   // Recording.

@@ -221,6 +221,12 @@ bool BlockContext::end_together() {
   if (active_ != masks_ && !std::equal(active_, active_ + count_, masks_)) {
     return false;
   }
+  if (forgets_ended_ && are_warps_fresh_ && !has_parts_ && span_warps_ == run_.live_warps_) {
+    has_ended_fresh_ = true;
+    run_.live_warps_ = 0;
+    pcs_written_ = true;
+    return true;
+  }
   WarpState* const warps = state_.warps.data() + first_;
   uint32_t* const exited = state_.exited.data() + first_;
   if (!has_parts_) { // no join and no call either

@@ -32,8 +32,10 @@ public:
       if (chunk >= count_) {
         break;
       }
-      const InsnCounts counts = run(gang.get(), block, chunk * chunk_blocks_);
-      const Progress progress = add(counts);
+      const uint64_t first = chunk * chunk_blocks_;
+      const uint64_t end = std::min(first + chunk_blocks_, launch_.block_count());
+      const InsnCounts counts = run(gang.get(), block, first, end);
+      const Progress progress = add(end - first, counts);
       if (is_caller && options_.progress) {
         options_.progress(progress);
       }
@@ -48,9 +50,8 @@ public:
   }
 
 private:
-  InsnCounts run(Gang* gang, BlockRun& block, uint64_t first) const {
+  InsnCounts run(Gang* gang, BlockRun& block, uint64_t first, uint64_t end) const {
     const uint32_t cores = std::max(1u, launch_.machine().profile.cores);
-    const uint64_t end = std::min(first + chunk_blocks_, launch_.block_count());
     InsnCounts counts;
     for (uint64_t index = first; index < end; ++index) {
       if (gang != nullptr && gang->covers(index, end)) {
@@ -67,18 +68,16 @@ private:
     return counts;
   }
 
-  /// One more chunk has run, of so many insns.
-  Progress add(const InsnCounts& counts) {
+  /// One more chunk has run, of so many blocks and insns.
+  Progress add(uint64_t blocks, const InsnCounts& counts) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    ++done_;
+    done_ += blocks;
     counts_.add(counts);
     return progress();
   }
 
   Progress progress() const {
-    return {.blocks_done = std::min(done_ * chunk_blocks_, launch_.block_count()),
-            .block_count = launch_.block_count(),
-            .counts = counts_};
+    return {.blocks_done = done_, .block_count = launch_.block_count(), .counts = counts_};
   }
 
   Launch& launch_;
@@ -87,7 +86,7 @@ private:
   const uint64_t count_;
   std::atomic<uint64_t> next_{0};
   std::mutex mutex_;
-  uint64_t done_ = 0; // chunks, under the mutex
+  uint64_t done_ = 0; // blocks, under the mutex
   InsnCounts counts_; // theirs
 };
 

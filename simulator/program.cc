@@ -292,6 +292,7 @@ void Program::survey() {
       flags_ |= decoded.insn.desc->flags;
       reads_clock_ = reads_clock_ || names_clock(decoded.insn);
       for (const ResourceSet* set : {&decoded.reads, &decoded.writes}) {
+        used_preds_ |= set->preds;
         for (uint32_t i = reg32_limit_; i < isa::kReg32Count; ++i) {
           reg32_limit_ = set->has_reg32(i) ? i + 1 : reg32_limit_;
         }

@@ -118,6 +118,8 @@ public:
   /// Flags of every insn that the kernel can reach, or-ed.
   isa::Flags flags() const { return flags_; }
   bool reads_clock() const { return reads_clock_; }
+  /// Bit i: some insn reached reads or writes p_i.
+  uint32_t used_preds() const { return used_preds_; }
 
   /// "x.pto:12", or "pc 7" where the line is unknown.
   std::string place(uint32_t pc) const;
@@ -139,6 +141,7 @@ private:
   uint32_t reg64_limit_ = 0;
   isa::Flags flags_ = 0;
   bool reads_clock_ = false;
+  uint32_t used_preds_ = 0;
 };
 
 } // namespace pto::sim

@@ -230,7 +230,7 @@ again:
     CAPTURE(threads);
     uint64_t kept = 0;
     // The first chunk may be on a thread that the host lets wait; not every time.
-    for (int attempt = 0; attempt < 5 && kept == 0; ++attempt) {
+    for (int attempt = 0; attempt < 50 && kept == 0; ++attempt) {
       SimFixture sim(text);
       sim.words({0});
       const uint64_t o = sim.words(std::vector<uint32_t>(400 * 128));
@@ -274,7 +274,7 @@ again:
 )";
   bool was_seen = false;
   // Block 19 may be on the same thread as 20; then the others meet what it wrote.
-  for (int attempt = 0; attempt < 20 && !was_seen; ++attempt) {
+  for (int attempt = 0; attempt < 200 && !was_seen; ++attempt) {
     SimFixture sim(text);
     const uint64_t o = sim.words({0});
     std::atomic<bool> stop{false};
