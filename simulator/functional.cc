@@ -18,6 +18,9 @@ RunResult run_remaining(Launch& launch, const RunOptions& options, uint64_t max_
   const uint32_t limit = launch.resident_limit();
   const uint32_t cores = std::max(1u, launch.machine().profile.cores);
   const std::unique_ptr<Gang> gang = launch.has_next_block() ? Gang::make(launch) : nullptr;
+  if (gang != nullptr) {
+    gang->trust(prove_grid(launch));
+  }
   const uint64_t block_limit = std::min(launch.block_count(), max_blocks);
   const auto has_next = [&] { return launch.blocks_started() < block_limit; };
   while (loop.goes_on(has_next() || !resident.empty())) {

@@ -4,7 +4,6 @@
 
 #include "isa/error.h"
 #include "simulator/block_context.h"
-#include "simulator/grid_proof.h"
 #include "simulator/parallel.h"
 
 #include <algorithm>
@@ -75,16 +74,14 @@ uint64_t gang_size(const LaunchImage& image, uint64_t blocks) {
 
 } // namespace
 
-Gang::Gang(std::unique_ptr<Launch> wide, uint64_t size, bool is_proven)
-    : wide_(std::move(wide)), size_(size), is_proven_(is_proven), block_(*wide_) {
-  block_.set_ledger(is_proven ? nullptr : &ledger_);
+Gang::Gang(std::unique_ptr<Launch> wide, uint64_t size)
+    : wide_(std::move(wide)), size_(size), block_(*wide_) {
+  block_.set_ledger(&ledger_);
 }
 
 bool Gang::suits(const Launch& launch) {
   const LaunchImage& image = launch.image();
-  const bool is_flat = image.block.y == 1 && image.block.z == 1 && image.grid.y == 1 &&
-                       image.grid.z == 1 && image.lanes == image.padded_lanes;
-  return is_flat && image.static_l1_bytes == 0 && image.data_caches == nullptr &&
+  return is_line_of_warps(image) && image.static_l1_bytes == 0 && image.data_caches == nullptr &&
          launch.observers().empty() && image.hbm->history() == nullptr && is_simple(*image.program);
 }
 
@@ -97,10 +94,13 @@ std::unique_ptr<Gang> Gang::make(const Launch& launch, uint64_t most_blocks) {
   if (size < 2) {
     return nullptr;
   }
-  const std::optional<GridProof> proof = prove_grid(launch);
-  const bool is_proven = proof && proof->insns * image.warps * size <= kQuantumInsns; // one turn
   return std::unique_ptr<Gang>(
-      new Gang(Launch::widened(launch, static_cast<uint32_t>(size)), size, is_proven));
+      new Gang(Launch::widened(launch, static_cast<uint32_t>(size)), size));
+}
+
+void Gang::trust(const std::optional<GridProof>& proof) {
+  is_trusted_ = proof && proof->insns * wide_->image().warps <= kQuantumInsns; // one turn
+  block_.set_ledger(is_trusted_ ? nullptr : &ledger_);
 }
 
 Gang::Stop Gang::run(uint64_t first) {
@@ -116,7 +116,7 @@ Gang::Stop Gang::run(uint64_t first) {
     ++done_;
     return Stop::kDone;
   }
-  PTO_CHECK(!is_proven_ && !ledger_.is_at_end()); // what it had written is not kept
+  PTO_CHECK(!is_trusted_ && !ledger_.is_at_end()); // what it had written is not kept
   ++undone_;
   ledger_.undo();
   return block_.was_stopped_by_gate() && !ledger_.has_refused() ? Stop::kRefused : Stop::kUndone;

@@ -16,10 +16,12 @@
 
 #include "simulator/access_ledger.h"
 #include "simulator/block.h"
+#include "simulator/grid_proof.h"
 #include "simulator/launch.h"
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 namespace pto::sim {
 
@@ -32,6 +34,9 @@ public:
   /// Null where gangs do not suit, or would be of one block. `launch` must outlive the gang. Of
   /// `most_blocks` at most.
   static std::unique_ptr<Gang> make(const Launch& launch, uint64_t most_blocks = UINT64_MAX);
+  /// Runs without a ledger if the proof, of the same launch, says that there is nothing for it to
+  /// find. Not with a gate: what that refuses could not be undone.
+  void trust(const std::optional<GridProof>& proof);
 
   /// Blocks of a gang.
   uint64_t size() const { return size_; }
@@ -54,11 +59,11 @@ public:
   void set_gate(AccessGate* gate) { block_.set_gate(gate); }
 
 private:
-  Gang(std::unique_ptr<Launch> wide, uint64_t size, bool is_proven);
+  Gang(std::unique_ptr<Launch> wide, uint64_t size);
 
   std::unique_ptr<Launch> wide_;
   uint64_t size_;
-  bool is_proven_; // there is nothing for the ledger to find
+  bool is_trusted_ = false; // there is nothing for the ledger to find
   AccessLedger ledger_;
   BlockRun block_;
   uint64_t done_ = 0; // gangs

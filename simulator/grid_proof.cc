@@ -361,12 +361,15 @@ private:
 
 } // namespace
 
+bool is_line_of_warps(const LaunchImage& image) {
+  return image.block.y == 1 && image.block.z == 1 && image.grid.y == 1 && image.grid.z == 1 &&
+         image.lanes == image.padded_lanes;
+}
+
 std::optional<GridProof> prove_grid(const Launch& launch) {
   const LaunchImage& image = launch.image();
   const uint64_t warps = launch.block_count() * image.warps;
-  const bool is_flat = image.block.y == 1 && image.block.z == 1 && image.grid.y == 1 &&
-                       image.grid.z == 1 && image.lanes == image.padded_lanes;
-  if (!is_flat || image.data_caches != nullptr ||
+  if (!is_line_of_warps(image) || image.data_caches != nullptr ||
       warps > (uint64_t{1} << 31) / isa::kWarpLanes) { // lanes are numbers of 31 bits
     return std::nullopt;
   }

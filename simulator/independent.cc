@@ -18,14 +18,17 @@ namespace {
 
 class Chunks {
 public:
-  Chunks(Launch& launch, const RunOptions& options, uint64_t chunk_blocks)
-      : launch_(launch), options_(options), chunk_blocks_(chunk_blocks),
+  Chunks(Launch& launch, const RunOptions& options, const GridProof& proof, uint64_t chunk_blocks)
+      : launch_(launch), options_(options), proof_(proof), chunk_blocks_(chunk_blocks),
         count_((launch.block_count() + chunk_blocks - 1) / chunk_blocks) {}
 
   /// Executes chunks as long as there are some. Each that was taken runs to its end, so those that
   /// ran are the first ones.
   void work(bool is_caller) {
     const std::unique_ptr<Gang> gang = Gang::make(launch_, chunk_blocks_);
+    if (gang != nullptr) {
+      gang->trust(proof_);
+    }
     BlockRun block(launch_);
     while (options_.interrupt == nullptr || !options_.interrupt->load(std::memory_order_relaxed)) {
       const uint64_t chunk = next_.fetch_add(1);
@@ -82,6 +85,7 @@ private:
 
   Launch& launch_;
   const RunOptions& options_;
+  const GridProof proof_;
   const uint64_t chunk_blocks_;
   const uint64_t count_;
   std::atomic<uint64_t> next_{0};
@@ -94,9 +98,10 @@ private:
 
 bool run_independent(Launch& launch,
                      const RunOptions& options,
+                     const GridProof& proof,
                      unsigned threads,
                      uint64_t chunk_blocks) {
-  Chunks chunks(launch, options, chunk_blocks);
+  Chunks chunks(launch, options, proof, chunk_blocks);
   std::vector<std::thread> others;
   for (unsigned i = 1; i < threads; ++i) {
     others.emplace_back([&] { chunks.work(false); });

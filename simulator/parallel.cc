@@ -481,7 +481,7 @@ bool run_parallel(Launch& launch, const RunOptions& options) {
       std::clamp<uint64_t>(launch.block_count() / (uint64_t{threads} * 32), 1, kMaxRun));
   const std::optional<GridProof> proof = prove_grid(launch);
   if (proof && has_room(*proof, launch, options)) {
-    return run_independent(launch, options, threads, run_blocks);
+    return run_independent(launch, options, *proof, threads, run_blocks);
   }
   Shared shared{.launch = launch,
                 .options = options,

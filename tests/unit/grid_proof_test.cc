@@ -403,6 +403,24 @@ TEST_CASE("a proven grid keeps to the insn limit") {
   }
 }
 
+TEST_CASE("a proven grid that reaches the limit, whose chunks meet in one line of memory") {
+  constexpr uint32_t kBlocks = 4000;
+  const auto run = [](unsigned threads) {
+    SimFixture sim(".pto 1\n.kernel k(ptr o)\n    mov.u32 r0, %gid.x\n"
+                   "    load.u8 r1, hbm[o + r0 + 32]\n    add.u32 r1, r1, 1\n"
+                   "    store.u8 hbm[o + r0 + 32], r1\n    exit\n.end\n");
+    sim.words(std::vector<uint32_t>(kBlocks * 8 + 8));
+    REQUIRE(prove_grid(*sim.launch({kBlocks}, {32})).has_value());
+    const uint64_t limit = 5 * kBlocks - 1;
+    return outcome_of(sim, sim.run({kBlocks}, {32}, {.max_insns = limit, .host_threads = threads}));
+  };
+  const RunOutcome expected = run(1);
+  CHECK(expected.status == RunStatus::kLimit);
+  for (int attempt = 0; attempt < 20; ++attempt) { // they meet where both are at work
+    REQUIRE(run(2) == expected);
+  }
+}
+
 TEST_CASE("an interrupt of a proven grid keeps the first blocks") {
   for (const unsigned threads : {2u, 3u}) {
     CAPTURE(threads);
