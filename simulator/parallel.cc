@@ -341,7 +341,7 @@ private:
   }
 
   /// Whether a chunk in flight on another thread has used one of the granules in a way that an
-  /// access of this kind must not meet.
+  /// access of this kind must not meet, or one on this thread has put an atomic on it off.
   bool is_contested(const Allocation& allocation, uint64_t index, uint64_t granules, Use use);
 
   void save(const Allocation& allocation, uint64_t origin, uint64_t granules) {
@@ -423,14 +423,17 @@ bool Worker::is_contested(const Allocation& allocation,
                           uint64_t granules,
                           Use use) {
   for (const std::unique_ptr<Worker>& other : shared_.workers) {
-    if (other.get() == this) {
+    // This worker's chunks access memory in their order. What they put off comes later all the
+    // same.
+    const bool is_own = other.get() == this;
+    if (is_own && (!shared_.has_reductions || use == Use::kReduce)) {
       continue;
     }
     for (ChunkSlot& slot : other->slots_) {
       if (!slot.is_live.load()) {
         continue;
       }
-      const uint64_t word = slot.notes_of(allocation)[index].load();
+      const uint64_t word = is_own ? 0 : slot.notes_of(allocation)[index].load();
       uint64_t barring = use == Use::kRead ? word >> 32 : (word | word >> 32);
       if (shared_.has_reductions && use != Use::kReduce) {
         barring |= slot.reduced_of(allocation)[index].load();

@@ -161,6 +161,38 @@ TEST_CASE("atomics whose result nobody reads, and other accesses of the same pla
   }
 }
 
+TEST_CASE("atomics put off by an earlier chunk of the same thread, and other accesses") {
+  // While block 0 is at work on one thread, another one runs block 3 after blocks whose atomics
+  // wait for it.
+  for (const char* access : {"store.u32 hbm[o], 77", "load.u32 r3, hbm[o]"}) {
+    CAPTURE(access);
+    const std::string body = std::string(R"(
+    mov.u32 r0, %ctaid.x
+    shl.b32 r1, r0, 4
+    mov.u32 r2, 1
+    mov.u32 r3, 0
+    mov.u32 r4, 5000
+    cmp.ne.u32 p0, r0, 0
+@p0 bra quick
+again:
+    sub.u32 r4, r4, 1
+    cmp.ne.u32 p0, r4, 0
+@p0 bra again
+    exit
+quick:
+    cmp.eq.u32 p1, r0, 3
+@p1 )") + access + R"(
+@!p1 atom.add.u32 _, hbm[o], r2
+    store.u32 hbm[a + r1*4], r3
+    exit
+)";
+    const RunOutcome expected = run_on(1, body, {40});
+    for (int attempt = 0; attempt < 20; ++attempt) {
+      REQUIRE(run_on(2, body, {40}) == expected);
+    }
+  }
+}
+
 TEST_CASE("a write to one allocation through the parameter of another") {
   for (const char* how : {"store.u32 hbm[a + r4*1], r2", "atom.add.u32 _, hbm[a + r4*1], r2"}) {
     CAPTURE(how);
