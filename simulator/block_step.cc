@@ -17,11 +17,11 @@ const IssueRecord& BlockContext::step(uint32_t warp) {
 }
 
 bool BlockContext::step_pure(uint32_t warp, uint32_t& exec_mask) {
+  stand_apart(); // before that the warp's pc may not be written
   const WarpState& state = state_.warps[warp];
   if (!insns_[state.pc].is_pure || observers().wants_insns()) {
     return false;
   }
-  stand_apart();
   PTO_CHECK(state.status == WarpStatus::kReady && !run_.fault_.has_value());
   if (registers_are_zero_) {
     zero_registers();
