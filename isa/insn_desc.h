@@ -192,11 +192,20 @@ using ExecFn = Outcome (*)(ExecContext&, const Insn&);
 
 struct LinearSources;
 struct LinearValue;
-/// What the insn makes of sources that are linear in the lane number; isa/linear.h.
-using LinearFn = bool (*)(SpanLanes& span,
-                          const Insn& insn,
-                          const LinearSources& sources,
-                          LinearValue& result);
+struct AffineSources;
+struct AffineValue;
+/// What the insn makes of sources that are linear in the lane number of a span (isa/linear.h), and
+/// of those that are affine in a lane's place in the grid (isa/affine.h). Null: nothing such.
+struct LinearFns {
+  bool (*of_span)(SpanLanes& span,
+                  const Insn& insn,
+                  const LinearSources& sources,
+                  LinearValue& result) = nullptr;
+  bool (*of_grid)(SpanLanes& span,
+                  const Insn& insn,
+                  const AffineSources& sources,
+                  AffineValue& result) = nullptr;
+};
 
 /// Constraints that columns cannot say (ATOM.cas needs two sources, ...). Called after operands
 /// match a form. Empty if fine, else a message that says what is wrong and what is expected.
@@ -216,12 +225,12 @@ struct InsnDesc {
   std::string_view latency; // key in the machine profile's latency table
   CheckFn check = nullptr;
   ExecFn exec = nullptr;
-  LinearFn linear = nullptr; // null: lanes are always computed
-  std::string_view npu;      // NPU backend's spelling (runtime/npu/lowering.h); empty: no lowering
-  std::string_view summary;  // one sentence
-  std::string_view formula;  // for the reference manual
-  std::string_view details;  // longer rules, Markdown; may be empty
-  std::string_view example;  // assembles as it stands inside a kernel with parameters a, n
+  LinearFns linear{};
+  std::string_view npu;     // NPU backend's spelling (runtime/npu/lowering.h); empty: no lowering
+  std::string_view summary; // one sentence
+  std::string_view formula; // for the reference manual
+  std::string_view details; // longer rules, Markdown; may be empty
+  std::string_view example; // assembles as it stands inside a kernel with parameters a, n
 
   constexpr const OperandList& form(unsigned index) const {
     return index == 0 ? operands : operands2;

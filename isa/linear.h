@@ -48,9 +48,12 @@ struct LinearValue {
 struct LinearSources {
   std::array<LinearValue, 4> at{};
   unsigned warps = 1; // that the values are of
+
+  /// As plain numbers of 64 bits, if no lane wraps around.
+  std::optional<LinearValue> widened(unsigned i, bool is_signed) const;
 };
 
-// A LinearFn returns true, and `result` is what the destination register holds; or true after
+// The functions return true, and `result` is what the destination register holds; or true after
 // writing all words of a destination predicate by `span`, which may have fewer warps than the
 // values: they are alike; or false: not linear. Every lane is active.
 
@@ -89,6 +92,10 @@ linear_range(const LinearValue& value, unsigned warps, bool is_signed) {
     return std::nullopt;
   }
   return range;
+}
+inline std::optional<LinearValue> LinearSources::widened(unsigned i, bool is_signed) const {
+  const std::optional<LinearRange> range = linear_range(at[i], warps, is_signed);
+  return range ? std::optional<LinearValue>(range->widened()) : std::nullopt;
 }
 
 /// Types whose arithmetic is that of LinearValue: 32- and 64-bit integers.

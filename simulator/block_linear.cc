@@ -224,7 +224,7 @@ bool BlockContext::linear_source(const isa::Operand& operand, LinearValue& value
 
 bool BlockContext::execute_linear() {
   const isa::Insn& insn = insn_->insn;
-  if (insn.desc->linear != nullptr) {
+  if (insn.desc->linear.of_span != nullptr) {
     isa::LinearSources sources;
     sources.warps = count_;
     const unsigned end = std::min<unsigned>(insn.operand_count, sources.at.size());
@@ -234,7 +234,7 @@ bool BlockContext::execute_linear() {
       }
     }
     LinearValue result;
-    if (insn.desc->linear(*this, insn, sources, result)) {
+    if (insn.desc->linear.of_span(*this, insn, sources, result)) {
       const isa::Operand& dst = insn.operands[0];
       if (dst.kind == isa::OperandKind::kReg32) {
         set_linear32(dst.index, result);

@@ -98,9 +98,11 @@ std::unique_ptr<Gang> Gang::make(const Launch& launch, uint64_t most_blocks) {
       new Gang(Launch::widened(launch, static_cast<uint32_t>(size)), size));
 }
 
-void Gang::trust(const std::optional<GridProof>& proof) {
-  is_trusted_ = proof && proof->insns * wide_->image().warps <= kQuantumInsns; // one turn
+bool Gang::trust(const std::optional<GridProof>& proof) {
+  is_trusted_ = proof && proof->are_lanes_apart &&
+                proof->insns * wide_->image().warps <= kQuantumInsns; // one turn
   block_.set_ledger(is_trusted_ ? nullptr : &ledger_);
+  return is_trusted_;
 }
 
 Gang::Stop Gang::run(uint64_t first) {

@@ -35,8 +35,8 @@ public:
   /// `most_blocks` at most.
   static std::unique_ptr<Gang> make(const Launch& launch, uint64_t most_blocks = UINT64_MAX);
   /// Runs without a ledger if the proof, of the same launch, says that there is nothing for it to
-  /// find. Not with a gate: what that refuses could not be undone.
-  void trust(const std::optional<GridProof>& proof);
+  /// find, and returns true. Not with a gate: what that refuses could not be undone.
+  bool trust(const std::optional<GridProof>& proof);
 
   /// Blocks of a gang.
   uint64_t size() const { return size_; }

@@ -1,78 +1,68 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "simulator/grid_proof.h"
 
-#include "isa/linear.h"
-#include "isa/span_lanes.h"
-#include "simulator/access_ledger.h"
+#include "isa/affine.h"
+#include "simulator/grid_accesses.h"
+#include "simulator/grid_values.h"
 #include "simulator/launch.h"
-#include "simulator/linear_access.h"
+#include "simulator/parallel.h"
 
-#include <algorithm>
-#include <array>
-#include <cstdlib>
+#include <utility>
 #include <vector>
 
 namespace pto::sim {
 
 namespace {
 
-using isa::LinearValue;
-using isa::OperandKind;
-using isa::Special;
+using isa::AffineRegion;
+using isa::AffineValue;
+using Meeting = GridAccesses::Meeting;
 
 constexpr uint64_t kMostInsns = 4096; // a longer walk is not worth it
 
-/// The first lanes of the grid, at first all: those that are still at work, while the others have
-/// ended, or wait where the part of the code ends that they passed over. Predicates hold in all of
-/// them, or in none, or change once from lane to lane.
-class GridWalk final : public isa::SpanLanes {
+AffineRegion whole_grid(const LaunchImage& image) {
+  const Dim3& block = image.block;
+  const Dim3& grid = image.grid;
+  return AffineRegion({block.x, block.y, block.z, grid.x, grid.y, grid.z});
+}
+
+/// The lanes that are at work, while others have ended, or wait where the part of the code ends
+/// that they passed over. The region may hold more lanes than those.
+class GridWalk {
 public:
-  GridWalk(const LaunchImage& image, uint64_t lanes) : image_(image) {
-    active_ = &kAllLanes;
-    all_active_ = true;
-    preds_ = words_.data();
-    stride_pred_ = 1;
-    for (unsigned i = 0; i < isa::kReg32Count; ++i) {
-      known_.add_reg32(i); // zero
-    }
-    for (unsigned i = 0; i < isa::kReg64Count; ++i) {
-      known_.add_reg64(i);
-    }
-    known_.preds = (1u << isa::kPredCount) - 1;
-    set_working(lanes);
-    ledger_.begin();
-  }
+  explicit GridWalk(const LaunchImage& image)
+      : image_(image), values_(image), region_(whole_grid(image)) {}
 
   std::optional<GridProof> run() {
     pc_ = image_.program->entry_pc();
     for (uint64_t insns = 1; insns <= kMostInsns; ++insns) {
       close_parts();
       const ProgramInsn& decoded = image_.program->at(pc_++);
-      constexpr isa::Flags kOfOthers = isa::kWarpBarrier | isa::kBlockBarrier | isa::kWaits;
-      if (decoded.is_block_scoped || (decoded.insn.desc->flags & kOfOthers) != 0) {
+      const Lanes lanes = lanes_of(decoded);
+      const isa::InsnDesc& row = *decoded.insn.desc;
+      if (row.has(isa::kBlockBarrier)) {
+        // All lanes that are left must come to it together.
+        if (lanes.who != Who::kAll || !parts_.empty() || apart_ != 0) {
+          return std::nullopt;
+        }
+        knows_its_block_ = true;
+      } else if (decoded.is_block_scoped || row.has(isa::kWarpBarrier) || row.has(isa::kWaits)) {
         return std::nullopt; // even where no lane executes it
-      }
-      const std::optional<Range> where = where_active(decoded);
-      if (!where) {
-        return std::nullopt;
-      }
-      if (where->first == where->end) {
+      } else if (lanes.who == Who::kNone) {
         continue;
-      }
-      const bool is_for_all = where->first == 0 && where->end == working_;
-      if (leaves(decoded)) {
-        if (is_for_all && parts_.empty()) {
-          return GridProof{insns + apart_};
+      } else if (leaves(decoded)) {
+        if (lanes.who == Who::kAll && parts_.empty()) {
+          return proof(insns);
         }
-        if (where->first == 0 || !parts_.empty()) {
+        if (lanes.who == Who::kAll) {
+          pc_ = parts_.back().end_pc;
+        }
+        region_ = lanes.others;
+      } else if (row.has(isa::kBranch)) {
+        if (!follow_branch(decoded, lanes)) {
           return std::nullopt;
         }
-        set_working(where->first);
-      } else if (decoded.insn.desc->has(isa::kBranch)) {
-        if (!follow_branch(decoded, *where)) {
-          return std::nullopt;
-        }
-      } else if (where->first != 0 || !follow(decoded, where->end)) {
+      } else if (!follow(decoded, lanes)) {
         return std::nullopt;
       }
     }
@@ -80,54 +70,75 @@ public:
   }
 
 private:
-  static constexpr uint32_t kAllLanes = ~0u;
-
-  struct Range {
-    uint64_t first = 0;
-    uint64_t end = 0;
+  enum class Who : uint8_t {
+    kNone,  // of the region
+    kSome,  // those of Lanes::who_do
+    kMaybe, // nobody knows which
+    kAll,
   };
-  /// Code that the lanes after the working ones have passed over.
+  struct Lanes {
+    Who who;
+    AffineRegion who_do; // execute the insn, and perhaps more
+    AffineRegion others; // do not, and perhaps more
+  };
+  /// The other side of a branch.
+  struct Side {
+    uint32_t pc;
+    AffineRegion region;
+    GridValues values;
+  };
+  /// Code up to where lanes join that a branch has split.
   struct Part {
-    uint32_t end_pc = 0;
-    uint64_t working = 0; // from there on
-    ResourceSet writes;   // in it
-  };
-  /// A predicate that changes from lane `at` on.
-  struct Cut {
-    uint64_t at = 0;
-    bool holds_before = false;
+    uint32_t end_pc;
+    AffineRegion region; // from there on
+    ResourceSet writes;  // in it
+    std::optional<Side> other;
   };
 
-  void set_working(uint64_t lanes) {
-    working_ = lanes;
-    warps_ = static_cast<unsigned>((lanes + isa::kWarpLanes - 1) / isa::kWarpLanes);
+  std::optional<GridProof> proof(uint64_t insns) const {
+    const Meeting meeting = accesses_.meeting();
+    GridProof proof{insns + apart_, meeting == Meeting::kNone && !knows_its_block_};
+    // Lanes of a block may meet in the order in which the block executes them alone: not where it
+    // would take turns with others.
+    if (meeting == Meeting::kAny ||
+        (!proof.are_lanes_apart && proof.insns > kQuantumInsns / image_.warps)) {
+      return std::nullopt;
+    }
+    return proof;
   }
 
   void close_parts() {
     while (!parts_.empty() && parts_.back().end_pc == pc_) {
-      set_working(parts_.back().working);
-      forget(parts_.back().writes);
+      Part& part = parts_.back();
+      if (part.other) {
+        pc_ = part.other->pc;
+        region_ = part.other->region;
+        values_ = part.other->values;
+        part.other.reset();
+        continue;
+      }
+      region_ = part.region;
+      values_.forget(part.writes);
       parts_.pop_back();
     }
   }
 
-  bool is_known(unsigned pred) const { return ((known_.preds >> pred) & 1) != 0; }
-
-  /// The working lanes that execute the insn.
-  std::optional<Range> where_active(const ProgramInsn& decoded) const {
+  Lanes lanes_of(const ProgramInsn& decoded) const {
+    Lanes lanes{Who::kAll, region_, region_};
     if (!decoded.is_guarded) {
-      return Range{0, working_};
+      return lanes;
     }
-    const isa::Guard guard = decoded.insn.guard;
-    if (is_known(guard.pred)) {
-      return Range{0, (words_[guard.pred] != 0) != guard.negated ? working_ : 0};
+    const std::optional<GridCondition> holds = values_.condition(decoded.insn.guard);
+    if (!holds) {
+      lanes.who = Who::kMaybe;
+    } else if (holds->holds_nowhere()) {
+      lanes.who = Who::kNone;
+    } else if (!holds->holds_everywhere()) {
+      lanes.who = Who::kSome;
+      holds->cut(lanes.who_do);
+      holds->negation().cut(lanes.others);
     }
-    if (((cut_ >> guard.pred) & 1) == 0) {
-      return std::nullopt;
-    }
-    const Cut& cut = cuts_[guard.pred];
-    const uint64_t at = std::min(cut.at, working_);
-    return cut.holds_before != guard.negated ? Range{0, at} : Range{at, working_};
+    return lanes;
   }
 
   bool is_exit(uint32_t pc) const {
@@ -139,32 +150,50 @@ private:
     return row.has(isa::kEndsLane) && !row.has(isa::kTraps);
   }
 
-  bool follow_branch(const ProgramInsn& decoded, const Range& where) {
+  bool follow_branch(const ProgramInsn& decoded, const Lanes& lanes) {
     const uint32_t target = isa::target_pc(decoded.insn);
-    if (where.first == 0 && where.end == working_) {
+    if (lanes.who == Who::kAll) {
       pc_ = target;
-    } else if (where.first == 0) { // the others must be at their end
-      if (!parts_.empty() || !is_exit(pc_)) {
-        return false;
-      }
-      set_working(where.end);
-      ++apart_;
-      pc_ = target;
-    } else if (is_exit(target) && parts_.empty()) {
-      set_working(where.first);
-      ++apart_;
-    } else {
-      if (decoded.join_pc != target || target < pc_) {
-        return false;
-      }
-      parts_.push_back({target, working_, {}});
-      set_working(where.first);
+      return true;
     }
+    if (target < pc_) { // once more, for some
+      if (lanes.who != Who::kSome) {
+        return false;
+      }
+      if (decoded.join_pc == pc_) {
+        enter_part(pc_, std::nullopt);
+      } else if (is_exit(pc_)) {
+        ++apart_;
+      } else {
+        return false;
+      }
+      region_ = lanes.who_do;
+      pc_ = target;
+      return true;
+    }
+    if (decoded.join_pc == target) {
+      enter_part(target, std::nullopt);
+    } else if (is_exit(target)) {
+      ++apart_;
+    } else if (decoded.join_pc != isa::kNoReconvergence && target < decoded.join_pc) {
+      enter_part(decoded.join_pc, Side{target, lanes.who_do, values_});
+    } else {
+      return false;
+    }
+    region_ = lanes.others;
     return true;
   }
 
-  /// What the insn does to registers and memory in the lanes before `end`. False: cannot be told.
-  bool follow(const ProgramInsn& decoded, uint64_t end) {
+  void enter_part(uint32_t end_pc, std::optional<Side> other) {
+    const bool is_in_it =
+        !other && !parts_.empty() && parts_.back().end_pc == end_pc && !parts_.back().other;
+    if (!is_in_it) {
+      parts_.push_back({end_pc, region_, {}, std::move(other)});
+    }
+  }
+
+  /// What the insn does to registers and memory. False: cannot be told.
+  bool follow(const ProgramInsn& decoded, const Lanes& lanes) {
     constexpr isa::Flags kOfRegisters =
         isa::kTypesFirst | isa::kSelects | isa::kDivides | isa::kCrossLane | isa::kShuffles;
     const isa::InsnDesc& row = *decoded.insn.desc;
@@ -174,189 +203,69 @@ private:
     const bool is_load = row.flags == isa::kReadsMem;
     const bool is_store = row.flags == isa::kWritesMem;
     if (is_load || is_store) {
-      if (!follow_access(decoded, is_load ? 1 : 0, is_store, end)) {
+      if (!follow_access(decoded, is_load ? 1 : 0, is_store, lanes.who_do)) {
         return false;
       }
-      forget(decoded.writes);
+      values_.forget(decoded.writes);
       return true;
     }
     if ((row.flags & ~kOfRegisters) != 0) {
       return false;
     }
-    if (end != working_ || !follow_linear(decoded)) {
-      forget(decoded.writes);
-    }
-    return true;
-  }
-
-  void forget(const ResourceSet& set) {
-    known_.reg32[0] &= ~set.reg32[0];
-    known_.reg32[1] &= ~set.reg32[1];
-    known_.reg64 &= ~set.reg64;
-    known_.preds &= ~set.preds;
-    cut_ &= ~set.preds;
-  }
-
-  bool follow_linear(const ProgramInsn& decoded) {
-    const isa::Insn& insn = decoded.insn;
-    if (insn.desc->linear == nullptr || !decoded.reads.is_within(known_) ||
-        (decoded.reads.preds & ~known_.preds) != 0) {
-      return false;
-    }
-    isa::LinearSources sources;
-    sources.warps = warps_;
-    const unsigned end = std::min<unsigned>(insn.operand_count, sources.at.size());
-    for (unsigned i = 1; i < end; ++i) {
-      if (!source(insn.operands[i], sources.at[i])) {
-        return false;
-      }
-    }
-    LinearValue result;
-    const isa::Operand& dst = insn.operands[0];
-    if (!insn.desc->linear(*this, insn, sources, result)) {
-      return dst.kind == OperandKind::kPred && find_cut(insn, sources);
-    }
-    if (dst.kind == OperandKind::kReg32) {
-      at32_[dst.index] = result.low_half();
-      known_.add_reg32(dst.index);
-    } else if (dst.kind == OperandKind::kReg64) {
-      at64_[dst.index] = result;
-      known_.add_reg64(dst.index);
-    } else if (dst.kind == OperandKind::kPred) {
-      known_.preds |= 1u << dst.index;
-      cut_ &= ~(1u << dst.index);
-    }
-    return true;
-  }
-
-  /// A comparison of a number that goes up or down with the lane, and one that stays: where its
-  /// ends differ it changes once between them.
-  bool find_cut(const isa::Insn& insn, const isa::LinearSources& sources) {
-    const bool are_plain = insn.operand_count == 3 &&
-                           sources.at[1].is_uniform() != sources.at[2].is_uniform() &&
-                           is_steady(insn, sources.at[1]) && is_steady(insn, sources.at[2]);
-    if (!are_plain) {
-      return false;
-    }
-    const unsigned index = insn.operands[0].index;
-    const auto holds_at = [&](uint64_t lane) {
-      isa::LinearSources one;
-      for (unsigned i = 1; i < 3; ++i) {
-        one.at[i] =
-            LinearValue::uniform(sources.at[i].base + lane * sources.at[i].lane_step).low_half();
-      }
-      LinearValue unused;
-      return insn.desc->linear(*this, insn, one, unused) ? std::optional(words_[index] != 0)
-                                                         : std::nullopt;
-    };
-    const std::optional<bool> first = holds_at(0);
-    const std::optional<bool> last = holds_at(working_ - 1);
-    if (!first || !last || *first == *last) {
-      return false;
-    }
-    Range open{0, working_ - 1}; // the first lane is like lane 0, the one at the end is not
-    while (open.end - open.first > 1) {
-      const uint64_t middle = open.first + (open.end - open.first) / 2;
-      (holds_at(middle) == first ? open.first : open.end) = middle;
-    }
-    known_.preds &= ~(1u << index);
-    cut_ |= 1u << index;
-    cuts_[index] = {open.end, *first};
-    return true;
-  }
-
-  /// Goes on with the same step from warp to warp, and does not wrap around.
-  bool is_steady(const isa::Insn& insn, const LinearValue& value) const {
-    return static_cast<uint32_t>(value.warp_step - value.lane_step * isa::kWarpLanes) == 0 &&
-           isa::linear_range(value, warps_, isa::is_signed(insn.type)).has_value();
-  }
-
-  bool source(const isa::Operand& operand, LinearValue& value) const {
-    switch (operand.kind) {
-    case OperandKind::kReg32:
-      value = at32_[operand.index];
-      return true;
-    case OperandKind::kReg64:
-      value = at64_[operand.index];
-      return true;
-    case OperandKind::kImm:
-      value = LinearValue::uniform(operand.bits);
-      return true;
-    case OperandKind::kParam:
-      value = LinearValue::uniform(image_.params[operand.index]);
-      return true;
-    case OperandKind::kSpecial:
-      return special(static_cast<Special>(operand.index), value);
-    case OperandKind::kPred:
-      return true; // its word is there
-    default:
-      return false;
-    }
-  }
-
-  /// Those that do not begin anew in every block. The grid is one-dimensional.
-  bool special(Special special, LinearValue& value) const {
-    if (special == Special::kLane) {
-      value = {0, 1, 0};
-    } else if (special == Special::kGidX) {
-      value = {0, 1, isa::kWarpLanes};
-    } else if (special == Special::kGidY || special == Special::kGidZ) {
-      value = {};
-    } else if (special == Special::kGsizeX) {
-      value = LinearValue::uniform(image_.extent.x);
-    } else if (special == Special::kGsizeY || special == Special::kGsizeZ) {
-      value = LinearValue::uniform(1);
+    if (lanes.who == Who::kAll) {
+      values_.follow(decoded, region_);
     } else {
-      return false;
+      values_.forget(decoded.writes);
     }
     return true;
   }
 
-  bool follow_access(const ProgramInsn& decoded, unsigned operand, bool writes, uint64_t end) {
+  bool follow_access(const ProgramInsn& decoded,
+                     unsigned operand,
+                     bool writes,
+                     const AffineRegion& lanes) {
     const isa::MemRef mem = decoded.insn.operand(operand).mem();
-    const uint32_t bytes = isa::size_bytes(decoded.insn.type) * isa::vector_count(decoded.insn);
-    const bool is_of_param = mem.base == isa::BaseKind::kParam;
-    if (mem.space != isa::Space::kHbm || (!is_of_param && mem.base != isa::BaseKind::kReg)) {
+    const std::optional<AffineValue> at = values_.address(mem, lanes);
+    if (!at) {
       return false;
     }
-    const uint64_t base = static_cast<uint64_t>(int64_t{mem.offset}) +
-                          (is_of_param ? image_.params[mem.base_index] : 0);
-    const auto at = linear_address(mem, base, false, {known_, at32_.data(), at64_.data()}, warps_);
-    const auto range = at ? range_of(*at, bytes, end) : std::nullopt;
-    if (!range) {
+    const uint64_t bytes =
+        uint64_t{isa::size_bytes(decoded.insn.type)} * isa::vector_count(decoded.insn);
+    std::array<int64_t, isa::kAxes> steps{};
+    uint64_t all_bits = at->base;
+    for (size_t i = 0; i < isa::kAxes; ++i) {
+      steps[i] = static_cast<int64_t>(at->steps[i]);
+      all_bits |= lanes.extents()[i] > 1 ? at->steps[i] : 0;
+    }
+    const std::optional<isa::Bounds> bounds = lanes.bounds(steps);
+    if (!bounds || (all_bits & (bytes - 1)) != 0 || bounds->highest < bounds->lowest ||
+        static_cast<uint64_t>(bounds->highest) - static_cast<uint64_t>(bounds->lowest) > kFar) {
       return false;
     }
-    const Allocation* allocation = image_.hbm->find(range->lowest);
-    return allocation != nullptr && allocation->holds(range->lowest, range->bytes) &&
-           ledger_.note(
-               range->lowest, range->lowest + range->bytes, is_one_run(*at, bytes, warps_), writes);
+    const uint64_t begin = at->base + static_cast<uint64_t>(bounds->lowest);
+    const uint64_t size = static_cast<uint64_t>(bounds->highest - bounds->lowest) + bytes;
+    if (mem.space == isa::Space::kL1) {
+      knows_its_block_ = true;
+      return begin <= image_.static_l1_bytes && size <= image_.static_l1_bytes - begin;
+    }
+    if (mem.space != isa::Space::kHbm) {
+      return false;
+    }
+    const Allocation* allocation = image_.hbm->find(begin);
+    return allocation != nullptr && allocation->holds(begin, size) &&
+           accesses_.add({*at, bytes, writes, begin, begin + size, lanes});
   }
 
-  /// Of the lanes before `end`.
-  std::optional<AccessRange> range_of(const LinearValue& at, uint32_t bytes, uint64_t end) const {
-    std::optional<AccessRange> range = linear_range_of(at, bytes, warps_);
-    const auto step = static_cast<int64_t>(at.lane_step);
-    if (range && at.warp_step == at.lane_step * isa::kWarpLanes) {
-      const uint64_t over = static_cast<uint64_t>(std::abs(step)) * (end - 1);
-      range->lowest = step < 0 ? at.base - over : at.base;
-      range->bytes = over + bytes;
-    }
-    return range;
-  }
+  static constexpr uint64_t kFar = uint64_t{1} << 48; // bytes, more than any allocation has
 
   const LaunchImage& image_;
   uint32_t pc_ = 0;
-  uint64_t working_ = 0; // lanes
-  unsigned warps_ = 0;   // with working lanes
-  uint64_t apart_ = 0;   // insns of lanes that leave by themselves
+  GridValues values_;
+  AffineRegion region_;
   std::vector<Part> parts_;
-  ResourceSet known_;
-  std::array<LinearValue, isa::kReg32Count> at32_{};
-  std::array<LinearValue, isa::kReg64Count> at64_{};
-  std::array<uint32_t, isa::kPredCount> words_{}; // of the known ones
-  uint32_t cut_ = 0;                              // bit i: p_i is known by cuts_[i]
-  std::array<Cut, isa::kPredCount> cuts_{};
-  AccessLedger ledger_;
+  uint64_t apart_ = 0;           // insns of lanes that leave by themselves
+  bool knows_its_block_ = false; // uses its scratchpad, or a barrier
+  GridAccesses accesses_;
 };
 
 } // namespace
@@ -368,12 +277,7 @@ bool is_line_of_warps(const LaunchImage& image) {
 
 std::optional<GridProof> prove_grid(const Launch& launch) {
   const LaunchImage& image = launch.image();
-  const uint64_t warps = launch.block_count() * image.warps;
-  if (!is_line_of_warps(image) || image.data_caches != nullptr ||
-      warps > (uint64_t{1} << 31) / isa::kWarpLanes) { // lanes are numbers of 31 bits
-    return std::nullopt;
-  }
-  return GridWalk(image, warps * isa::kWarpLanes).run();
+  return image.data_caches != nullptr ? std::nullopt : GridWalk(image).run();
 }
 
 } // namespace pto::sim

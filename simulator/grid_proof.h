@@ -2,12 +2,12 @@
 // Whether the blocks of a launch are independent, told before any of them runs. Private to the
 // simulator.
 //
-// Kernels that stream over arrays compute every address and every branch from the lane's number in
-// the grid, parameters and constants. Such values are linear in the lane (isa/linear.h) over the
-// whole grid as over a block, so one walk through the insns with three numbers a register follows
-// all lanes at once. If it comes to the end, nobody can fault or spin, and each lane has what it
-// writes for itself: blocks may run in any order, on any thread, without anything to be undone.
-// Lanes past the end of the data may leave early, or pass over a part of the code.
+// Most kernels over arrays and tiles compute every address and every branch from the lane's place
+// in the grid, parameters and constants. Such values are affine in the place (isa/affine.h), so one
+// walk through the insns follows all lanes of the grid at once. If it comes to the end, nobody can
+// fault or spin, and no block accesses what another one writes: blocks may run in any order, on any
+// thread, without anything to be undone. Lanes past the end of the data may leave early, or pass
+// over a part of the code; what depends on data may choose between ways, if all of them are good.
 #pragma once
 
 #include <cstdint>
@@ -22,11 +22,12 @@ struct LaunchImage;
 bool is_line_of_warps(const LaunchImage& image);
 
 struct GridProof {
-  uint64_t insns = 0; // that a warp of the grid issues, at most
+  uint64_t insns = 0;           // that a warp of the grid issues, at most
+  bool are_lanes_apart = false; // no lane accesses what another one writes, nor waits for one
 };
 
-/// Nullopt: not proven. Only one-dimensional launches of whole warps are, with memory that all
-/// cores see alike, of kernels that access hbm alone.
+/// Nullopt: not proven. Only launches are with memory that all cores see alike, of kernels that
+/// load from and store to hbm and scratchpad, and meet at block barriers alone.
 std::optional<GridProof> prove_grid(const Launch& launch);
 
 } // namespace pto::sim

@@ -25,9 +25,9 @@ public:
   /// Executes chunks as long as there are some. Each that was taken runs to its end, so those that
   /// ran are the first ones.
   void work(bool is_caller) {
-    const std::unique_ptr<Gang> gang = Gang::make(launch_, chunk_blocks_);
-    if (gang != nullptr) {
-      gang->trust(proof_);
+    std::unique_ptr<Gang> gang = Gang::make(launch_, chunk_blocks_);
+    if (gang != nullptr && !gang->trust(proof_)) {
+      gang.reset(); // it might have to be undone
     }
     BlockRun block(launch_);
     while (options_.interrupt == nullptr || !options_.interrupt->load(std::memory_order_relaxed)) {

@@ -209,7 +209,7 @@ void Program::decode(uint32_t pc) {
   }
   decoded.is_pure = is_pure(insn);
   decoded.keeps_memory = keeps_memory(insn);
-  decoded.may_be_linear = decoded.is_pure || insn.desc->linear != nullptr;
+  decoded.may_be_linear = decoded.is_pure || insn.desc->linear.of_span != nullptr;
   for (unsigned i = 0; i < insn.operand_count; ++i) {
     add_operand(decoded, i);
     if (insn.desc->unit == isa::Unit::kC) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Integer and float arithmetic: ADD SUB MUL MULHI MAD DIV REM MIN MAX ABS NEG.
+#include "isa/affine.h"
 #include "isa/float32.h"
 #include "isa/insns/families.h"
 #include "isa/insns/modifiers.h"
@@ -120,31 +121,32 @@ Outcome exec_mad(ExecContext& ctx, const Insn& insn) {
 
 // ---------------------------------------------------------------- linear values
 
-bool linear_add(SpanLanes& /*span*/, const Insn& insn, const LinearSources& x, LinearValue& d) {
+template <class Sources, class Value>
+bool linear_add(SpanLanes& /*span*/, const Insn& insn, const Sources& x, Value& d) {
   d = x.at[1] + x.at[2];
   return is_linear_type(insn.type);
 }
-bool linear_sub(SpanLanes& /*span*/, const Insn& insn, const LinearSources& x, LinearValue& d) {
+template <class Sources, class Value>
+bool linear_sub(SpanLanes& /*span*/, const Insn& insn, const Sources& x, Value& d) {
   d = x.at[1] - x.at[2];
   return is_linear_type(insn.type);
 }
-bool linear_product(const LinearValue& a, const LinearValue& b, LinearValue& d) {
+template <class Value> bool linear_product(const Value& a, const Value& b, Value& d) {
   d = a.is_uniform() ? b.scaled(a.base) : a.scaled(b.base);
   return a.is_uniform() || b.is_uniform();
 }
-bool linear_mul(SpanLanes& /*span*/, const Insn& insn, const LinearSources& x, LinearValue& d) {
+template <class Sources, class Value>
+bool linear_mul(SpanLanes& /*span*/, const Insn& insn, const Sources& x, Value& d) {
   return linear_product(x.at[1], x.at[2], d) && is_linear_type(insn.type);
 }
-bool linear_mad(SpanLanes& /*span*/, const Insn& insn, const LinearSources& x, LinearValue& d) {
-  LinearValue product;
+template <class Sources, class Value>
+bool linear_mad(SpanLanes& /*span*/, const Insn& insn, const Sources& x, Value& d) {
+  Value product;
   if (has_mod(insn, kWide, "wide")) {
     // Widening needs the numbers, which a wrapping lane would not have.
-    const auto a = linear_range(x.at[1], x.warps, is_signed(insn.type));
-    const auto b = linear_range(x.at[2], x.warps, is_signed(insn.type));
-    if (!a || !b) {
-      return false;
-    }
-    if (!linear_product(a->widened(), b->widened(), product)) {
+    const auto a = x.widened(1, is_signed(insn.type));
+    const auto b = a ? x.widened(2, is_signed(insn.type)) : a;
+    if (!b || !linear_product(*a, *b, product)) {
       return false;
     }
   } else if (!linear_product(x.at[1], x.at[2], product)) {
@@ -183,7 +185,7 @@ constexpr InsnDesc kRows[] = {
      .types = kNumbers,
      .latency = "ADD",
      .exec = lanes2<kAddFn, NumberTypes>,
-     .linear = linear_add,
+     .linear = {linear_add, linear_add},
      .npu = "{d} = pto::add<{type}>({a}, {b});",
      .summary = "Adds.",
      .formula = "d = a + b",
@@ -195,7 +197,7 @@ constexpr InsnDesc kRows[] = {
      .types = kNumbers,
      .latency = "SUB",
      .exec = lanes2<kSubFn, NumberTypes>,
-     .linear = linear_sub,
+     .linear = {linear_sub, linear_sub},
      .npu = "{d} = pto::sub<{type}>({a}, {b});",
      .summary = "Subtracts.",
      .formula = "d = a - b",
@@ -207,7 +209,7 @@ constexpr InsnDesc kRows[] = {
      .types = kNumbers,
      .latency = "MUL",
      .exec = lanes2<kMulFn, NumberTypes>,
-     .linear = linear_mul,
+     .linear = {linear_mul, linear_mul},
      .npu = "{d} = pto::mul<{type}>({a}, {b});",
      .summary = "Multiplies; of integers the low half.",
      .formula = "d = a * b",
@@ -230,7 +232,7 @@ constexpr InsnDesc kRows[] = {
      .mods = {&kWide},
      .latency = "MAD",
      .exec = exec_mad,
-     .linear = linear_mad,
+     .linear = {linear_mad, linear_mad},
      .npu = "{d} = pto::mad[_{width}]<{type}>({a}, {b}, {c});",
      .summary = "Multiplies and adds integers.",
      .formula = "d = a * b + c",

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Bits: AND OR XOR NOT SHL SHR POPC CLZ BREV PRMT.
+#include "isa/affine.h"
 #include "isa/insns/families.h"
 #include "isa/lane_ops.h"
 #include "isa/linear.h"
@@ -92,7 +93,8 @@ constexpr OperandSpec count_operand() {
   return src("b", TypeRule::kU32);
 }
 
-bool linear_shl(SpanLanes& /*span*/, const Insn& insn, const LinearSources& x, LinearValue& d) {
+template <class Sources, class Value>
+bool linear_shl(SpanLanes& /*span*/, const Insn& insn, const Sources& x, Value& d) {
   d = x.at[1].scaled(uint64_t{1} << (x.at[2].base % bits(insn.type)));
   return x.at[2].is_uniform();
 }
@@ -144,7 +146,7 @@ constexpr InsnDesc kRows[] = {
      .types = kB32 | kB64,
      .latency = "SHL",
      .exec = exec_shift<kShlFn, BitTypes>,
-     .linear = linear_shl,
+     .linear = {linear_shl, linear_shl},
      .npu = "{d} = pto::shl<{type}>({a}, {b});",
      .summary = "Shifts to the left.",
      .formula = "d = a << (b mod width)",

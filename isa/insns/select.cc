@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Moves, selection and comparison: MOV SEL CMP.
+#include "isa/affine.h"
 #include "isa/float16.h"
 #include "isa/insns/families.h"
 #include "isa/insns/modifiers.h"
@@ -171,7 +172,8 @@ bool linear_cmp(SpanLanes& span, const Insn& insn, const LinearSources& x, Linea
   return true;
 }
 
-bool linear_mov(SpanLanes& /*span*/, const Insn& insn, const LinearSources& x, LinearValue& d) {
+template <class Sources, class Value>
+bool linear_mov(SpanLanes& /*span*/, const Insn& insn, const Sources& x, Value& d) {
   d = x.at[1];
   return insn.type != Type::kPred;
 }
@@ -207,7 +209,7 @@ constexpr InsnDesc kRows[] = {
      .types = kB32 | kB64 | kPred | kU32 | kS32 | kF32 | kF16 | kBF16 | kF16x2 | kU64 | kS64,
      .latency = "MOV",
      .exec = exec_mov,
-     .linear = linear_mov,
+     .linear = {linear_mov, linear_mov},
      .npu = "{d} = {a};",
      .summary = "Copies a register, immediate, parameter, special register or address.",
      .formula = "d = a",
@@ -234,7 +236,7 @@ constexpr InsnDesc kRows[] = {
      .latency = "CMP",
      .check = check_cmp,
      .exec = exec_cmp,
-     .linear = linear_cmp,
+     .linear = {.of_span = linear_cmp},
      .npu = "{p} = pto::cmp_{comparison}<{type}>({a}, {b})[ {combination} {q}];",
      .summary = "Compares and writes a predicate.",
      .formula = "p = (a op b) [and/or q]",

@@ -72,8 +72,10 @@ void Checks::attach(Launch& launch) {
   const auto is_about_others = [](CheckKind kind) {
     return kind == CheckKind::kRace || kind == CheckKind::kSync;
   };
-  const bool are_alone =
-      std::any_of(kinds_.begin(), kinds_.end(), is_about_others) && prove_grid(launch).has_value();
+  const std::optional<GridProof> proof = std::any_of(kinds_.begin(), kinds_.end(), is_about_others)
+                                             ? prove_grid(launch)
+                                             : std::nullopt;
+  const bool are_alone = proof && proof->are_lanes_apart;
   for (size_t i = 0; i < observers_.size(); ++i) {
     if (!are_alone || !is_about_others(kinds_[i])) {
       launch.observers().attach(*observers_[i]);

@@ -39,8 +39,10 @@ inline std::shared_ptr<const Program> program_of(std::string text, std::string_v
 
 /// A machine and one kernel; run() launches it with buffers and scalars given in order.
 struct SimFixture {
-  explicit SimFixture(std::string text, std::string_view machine_name = "reference")
-      : machine(shipped_profile(machine_name)), program(program_of(std::move(text))) {}
+  explicit SimFixture(std::string text,
+                      std::string_view machine_name = "reference",
+                      std::string_view kernel = {})
+      : machine(shipped_profile(machine_name)), program(program_of(std::move(text), kernel)) {}
 
   /// A buffer of words; its address becomes the next argument.
   uint64_t words(const std::vector<uint32_t>& values, const std::string& name = "buffer") {
