@@ -7,6 +7,7 @@
 #include "simulator/launch.h"
 #include "simulator/parallel.h"
 
+#include <array>
 #include <utility>
 #include <vector>
 

@@ -4,13 +4,12 @@
 #include "isa/error.h"
 #include "simulator/block.h"
 #include "simulator/gang.h"
+#include "simulator/host_threads.h"
 
 #include <algorithm>
 #include <atomic>
 #include <memory>
 #include <mutex>
-#include <thread>
-#include <vector>
 
 namespace pto::sim {
 
@@ -102,14 +101,7 @@ bool run_independent(Launch& launch,
                      unsigned threads,
                      uint64_t chunk_blocks) {
   Chunks chunks(launch, options, proof, chunk_blocks);
-  std::vector<std::thread> others;
-  for (unsigned i = 1; i < threads; ++i) {
-    others.emplace_back([&] { chunks.work(false); });
-  }
-  chunks.work(true);
-  for (std::thread& thread : others) {
-    thread.join();
-  }
+  work_on_threads(threads, [&](unsigned number) { chunks.work(number == 0); });
   return chunks.credit();
 }
 

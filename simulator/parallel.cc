@@ -26,6 +26,7 @@
 #include "simulator/chunk_slot.h"
 #include "simulator/gang.h"
 #include "simulator/grid_proof.h"
+#include "simulator/host_threads.h"
 #include "simulator/independent.h"
 #include "simulator/repeat_probe.h"
 #include "simulator/written_allocations.h"
@@ -494,14 +495,14 @@ bool run_parallel(Launch& launch, const RunOptions& options) {
   for (unsigned i = 0; i < threads; ++i) {
     shared.workers.push_back(std::make_unique<Worker>(shared, i));
   }
-  std::vector<std::thread> others;
-  for (unsigned i = 1; i < threads; ++i) {
-    others.emplace_back([&worker = *shared.workers[i]] { worker.work(); });
-  }
-  shared.workers[0]->work();
-  for (std::thread& thread : others) {
-    thread.join();
-  }
+  work_on_threads(threads, [&](unsigned number) {
+    try {
+      shared.workers[number]->work();
+    } catch (...) {
+      shared.stop.store(true); // or others would wait for its chunk
+      throw;
+    }
+  });
   // In strict mode chunks end without a commit; all of them together make a complete run, too.
   InsnCounts counts = shared.counts;
   for (const auto& [chunk, finished] : shared.finished) {
