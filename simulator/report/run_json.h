@@ -6,15 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include <stdexcept>
-
 namespace pto::sim {
-
-/// A saved run that contradicts itself; caught in read_run.
-class RunFormatError : public std::runtime_error {
-public:
-  using std::runtime_error::runtime_error;
-};
 
 /// Everything but warps and timeline.
 [[nodiscard]] nlohmann::ordered_json run_to_json(const TimingReport& report);
