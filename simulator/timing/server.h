@@ -4,7 +4,9 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 namespace pto::sim {
@@ -40,10 +42,14 @@ template <class Servers> auto& first_free(Servers& servers) {
   });
 }
 
-/// Equal servers of which each request takes the one that is free first.
+/// Equal servers of which each request takes the one that is free first; of those that are free at
+/// the same time the one with the lowest number. They stand in a ring in the order of their turns:
+/// whoever has been served mostly goes to its end, a few steps at most.
 class Servers {
 public:
-  explicit Servers(size_t count = 0) : servers_(count) {}
+  explicit Servers(size_t count = 0) : servers_(count), turns_(std::bit_ceil(count)) {
+    start_turns(0);
+  }
 
   [[nodiscard]] bool empty() const { return servers_.empty(); }
   [[nodiscard]] size_t size() const { return servers_.size(); }
@@ -51,13 +57,13 @@ public:
   [[nodiscard]] double next_free() const { return next_free_; }
   /// There must be one.
   double reserve(double now, double duration) {
-    const double start = servers_[first_].reserve(now, duration);
+    const double start = servers_[turns_[first_].server].reserve(now, duration);
     find_next();
     return start;
   }
   /// Lets `act` reserve or hold the one that is free first; there must be one.
   template <class Act> void serve(Act act) {
-    act(servers_[first_]);
+    act(servers_[turns_[first_].server]);
     find_next();
   }
   /// How many would start at once on a request at `cycle` or before.
@@ -77,8 +83,7 @@ public:
       for (Server& server : servers_) {
         server.reserve(now, duration);
       }
-      first_ = 0;
-      next_free_ = last_free_ = now + duration;
+      start_turns(now + duration);
       return;
     }
     for (size_t i = 0; i < requests; ++i) {
@@ -94,32 +99,42 @@ public:
   }
 
 private:
+  struct Turn {
+    double free = 0; // its server's next_free()
+    uint32_t server = 0;
+  };
+
+  /// All are free at the same cycle.
+  void start_turns(double free) {
+    for (size_t i = 0; i < servers_.size(); ++i) {
+      turns_[i] = {free, static_cast<uint32_t>(i)};
+    }
+    first_ = 0;
+    next_free_ = last_free_ = free;
+  }
   /// After the first one was served, from when on it is free later or at the same time.
   void find_next() {
-    last_free_ = std::max(last_free_, servers_[first_].next_free());
-    // Those before it were free later; one after it that was free at the same time is next.
-    if (first_ + 1 < servers_.size() && servers_[first_ + 1].next_free() == next_free_ &&
-        servers_[first_].next_free() > next_free_) {
-      ++first_;
-      return;
+    const size_t mask = turns_.size() - 1;
+    Turn turn = turns_[first_];
+    turn.free = servers_[turn.server].next_free();
+    last_free_ = std::max(last_free_, turn.free);
+    size_t at = (first_ + servers_.size()) & mask; // behind the last one
+    first_ = (first_ + 1) & mask;
+    for (; at != first_; at = (at - 1) & mask) {
+      const Turn& before = turns_[(at - 1) & mask];
+      if (before.free < turn.free || (before.free == turn.free && before.server < turn.server)) {
+        break;
+      }
+      turns_[at] = before;
     }
-    find_first();
-  }
-  void find_first() {
-    size_t first = 0;
-    double least = servers_[0].next_free();
-    for (size_t i = 1; i < servers_.size(); ++i) {
-      const double free = servers_[i].next_free();
-      first = free < least ? i : first;
-      least = std::min(least, free);
-    }
-    first_ = first;
-    next_free_ = least;
+    turns_[at] = turn;
+    next_free_ = turns_[first_].free;
   }
 
   std::vector<Server> servers_;
+  std::vector<Turn> turns_; // a ring from first_ on, of a power of two
   size_t first_ = 0;
-  double next_free_ = 0; // of that one
+  double next_free_ = 0; // of the first one
   double last_free_ = 0; // of all, the latest
 };
 
