@@ -234,16 +234,6 @@ void CoreModel::describe(const TimedBlock& block,
   }
 }
 
-void CoreModel::count_issues(uint32_t pc, uint32_t warps, uint32_t lanes, uint64_t cycle) {
-  PcCounters& by_pc = run_.by_pc[pc];
-  by_pc.issues += warps;
-  by_pc.lane_ops += lanes;
-  counters_.insns += warps;
-  run_.warp_insns += warps;
-  run_.lane_insns += lanes;
-  run_.latest_issue = cycle;
-}
-
 void CoreModel::settle(TimedWarp& warp,
                        const InsnTiming& timing,
                        ScoreEntry score,

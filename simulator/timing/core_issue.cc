@@ -140,7 +140,13 @@ void CoreModel::issue_of_lanes(TimedWarp& warp, const InsnTiming& timing, uint64
   }
   const bool is_barrier = (timing.flags & isa::kBlockBarrier) != 0;
   warp.blocked_reason = is_barrier ? StallReason::kBlockBarrier : StallReason::kBarrier;
-  prepare(warp);
+  const bool goes_on =
+      record.outcome == isa::Outcome::kNext || record.outcome == isa::Outcome::kControl;
+  if (goes_on && !is_barrier && record.next_mask != 0) {
+    prepare(warp, {record.next_pc, false, false}); // as the host would say
+  } else {
+    prepare(warp);
+  }
   maybe_end_block(block);
 }
 

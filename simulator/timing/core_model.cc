@@ -69,6 +69,7 @@ CoreModel::CoreModel(RunState& run, uint32_t core)
       schedulers_(run.machine.warp_schedulers),
       issue_width_(run.machine.issue_warps_per_cycle / run.machine.warp_schedulers),
       is_round_robin_(run.machine.warp_policy == "round_robin"),
+      has_fetch_(run.machine.fetch.miss_latency_cycles != 0),
       shares_memory_pipe_(run.machine.units.m_pipes < run.machine.warp_schedulers) {
   const auto counts = pipe_counts(run.machine.units);
   for (unsigned unit = 0; unit < isa::kUnitCount; ++unit) {
@@ -79,9 +80,10 @@ CoreModel::CoreModel(RunState& run, uint32_t core)
 CoreModel::CoreModel(const CoreModel& other, WarpCopies& copies)
     : run_(other.run_), core_(other.core_), memory_(other.memory_), code_(other.code_),
       pipes_(other.pipes_), schedulers_(other.schedulers_), issue_width_(other.issue_width_),
-      is_round_robin_(other.is_round_robin_), shares_memory_pipe_(other.shares_memory_pipe_),
-      first_scheduler_(other.first_scheduler_), next_cycle_(other.next_cycle_),
-      seen_free_(other.seen_free_), seen_held_until_(other.seen_held_until_), sight_(other.sight_),
+      is_round_robin_(other.is_round_robin_), has_fetch_(other.has_fetch_),
+      shares_memory_pipe_(other.shares_memory_pipe_), first_scheduler_(other.first_scheduler_),
+      next_cycle_(other.next_cycle_), seen_free_(other.seen_free_),
+      seen_held_until_(other.seen_held_until_), sight_(other.sight_),
       ticked_cycle_(other.ticked_cycle_), issued_cycle_(other.issued_cycle_),
       ticked_first_(other.ticked_first_), next_scheduler_(other.next_scheduler_),
       counters_(other.counters_) {
@@ -199,7 +201,7 @@ void CoreModel::find_holds(TimedWarp& warp, const InsnTiming& timing) {
   holds.hold = warp.hold_until;
   holds.hold_reason = warp.hold_reason;
   holds.fetch = 0;
-  if (run_.machine.fetch.miss_latency_cycles != 0) {
+  if (has_fetch_) {
     const uint64_t reached = std::max({warp.cursor, holds.branch, holds.hold});
     const uint64_t fetched = fetch_ready(timing.fetch_line, reached);
     holds.fetch = fetched == reached ? 0 : fetched;
@@ -240,13 +242,6 @@ void CoreModel::find_holds(TimedWarp& warp, const InsnTiming& timing) {
       }
     }
   }
-}
-
-void CoreModel::prepare(TimedWarp& warp, const TimedHost::Next& next) {
-  find_ready(warp, next);
-  Scheduler& scheduler = schedulers_[warp.scheduler];
-  scheduler.ready[warp.slot] = warp.ready;
-  scheduler.unit[warp.slot] = static_cast<uint8_t>(warp.unit + 1);
 }
 
 void CoreModel::find_ready(TimedWarp& warp, const TimedHost::Next& next) {
@@ -331,17 +326,10 @@ void CoreModel::begin_issues() {
 
 TimedWarp* CoreModel::pick(Scheduler& scheduler, uint64_t cycle) {
   const size_t count = scheduler.ready.size();
-  if (count <= 1) {
-    const bool may_issue = count != 0 && scheduler.ready[0] <= cycle &&
-                           unit_free(scheduler.unit[0]) < static_cast<double>(cycle + 1);
-    scheduler.after = may_issue ? 1 : scheduler.after;
-    return may_issue ? scheduler.warps[0] : nullptr;
-  }
   const size_t first = is_round_robin_ && scheduler.after < count ? scheduler.after : 0;
   const auto look = [&](size_t from, size_t to) -> TimedWarp* {
     for (size_t at = from; at < to; ++at) {
-      if (scheduler.ready[at] <= cycle &&
-          unit_free(scheduler.unit[at]) < static_cast<double>(cycle + 1)) {
+      if (may_issue(scheduler, at, cycle)) {
         scheduler.after = at + 1;
         return scheduler.warps[at];
       }
@@ -371,9 +359,15 @@ bool CoreModel::tick(uint64_t cycle, bool only_one) {
   size_t issues = 0;
   for (size_t i = 0; i < count; ++i) {
     Scheduler& scheduler = schedulers_[first + i < count ? first + i : first + i - count];
+    bool is_found = scheduler.ready.size() == 1;
+    if (is_found && !may_issue(scheduler, 0, cycle)) {
+      continue;
+    }
     while (scheduler.issued < issue_width_) {
       const size_t after = scheduler.after;
-      TimedWarp* warp = pick(scheduler, cycle);
+      TimedWarp* warp = is_found ? scheduler.warps[0] : pick(scheduler, cycle);
+      scheduler.after = is_found ? 1 : scheduler.after;
+      is_found = false;
       if (warp == nullptr) {
         break;
       }

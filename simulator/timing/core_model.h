@@ -170,7 +170,19 @@ private:
 
   /// Finds when the warp's next insn may issue.
   void prepare(TimedWarp& warp) { prepare(warp, run_.host.next(warp.block->place, warp.warp)); }
-  void prepare(TimedWarp& warp, const TimedHost::Next& next);
+  void prepare(TimedWarp& warp, const TimedHost::Next& next) {
+    const bool goes_on = !next.is_done && !next.is_blocked && !warp.is_blocked;
+    if (goes_on && !has_fetch_ && run_.program[next.pc].awaits_registers) {
+      await_registers(warp, next.pc);
+    } else {
+      find_ready(warp, next);
+    }
+    Scheduler& scheduler = schedulers_[warp.scheduler];
+    scheduler.ready[warp.slot] = warp.ready;
+    scheduler.unit[warp.slot] = static_cast<uint8_t>(warp.unit + 1);
+  }
+  /// As find_ready of a warp that goes on, where code is there and the insn awaits_registers.
+  void await_registers(TimedWarp& warp, uint32_t pc) const;
   void find_ready(TimedWarp& warp, const TimedHost::Next& next);
   void find_holds(TimedWarp& warp, const InsnTiming& timing);
   [[nodiscard]] uint64_t fetch_ready(uint64_t line, uint64_t cycle);
@@ -181,6 +193,10 @@ private:
   /// Makes Scheduler::issued that of the cycle at hand.
   void begin_issues();
   TimedWarp* pick(Scheduler& scheduler, uint64_t cycle);
+  [[nodiscard]] bool may_issue(const Scheduler& scheduler, size_t at, uint64_t cycle) const {
+    return scheduler.ready[at] <= cycle &&
+           unit_free(scheduler.unit[at]) < static_cast<double>(cycle + 1);
+  }
   void issue(TimedWarp& warp, uint64_t cycle) {
     const InsnTiming& timing = run_.program[warp.pc];
     if (!timing.is_of_lanes || run_.options.record_timeline) {
@@ -234,7 +250,15 @@ private:
                     uint64_t cycle) const;
   /// Notes in the scoreboard when the results of an insn are there.
   void settle(TimedWarp& warp, const InsnTiming& timing, ScoreEntry score, uint64_t cycle) const;
-  void count_issues(uint32_t pc, uint32_t warps, uint32_t lanes, uint64_t cycle);
+  void count_issues(uint32_t pc, uint32_t warps, uint32_t lanes, uint64_t cycle) {
+    PcCounters& by_pc = run_.by_pc[pc];
+    by_pc.issues += warps;
+    by_pc.lane_ops += lanes;
+    counters_.insns += warps;
+    run_.warp_insns += warps;
+    run_.lane_insns += lanes;
+    run_.latest_issue = cycle;
+  }
 
   // ------------------------------------------------ warps in step (lockstep.cc)
   [[nodiscard]] bool can_go_together(const TimedBlock& block) const;
@@ -306,6 +330,7 @@ private:
   std::vector<Scheduler> schedulers_;
   uint32_t issue_width_ = 1; // of one scheduler
   bool is_round_robin_ = false;
+  bool has_fetch_ = false;             // code may have to be waited for
   bool shares_memory_pipe_ = false;    // of the schedulers: they take turns
   size_t first_scheduler_ = 0;         // whose turn it is
   uint64_t fetched_line_ = UINT64_MAX; // of code, the latest that was there
@@ -321,5 +346,34 @@ private:
   uint32_t next_scheduler_ = 0;    // offset for new warps
   CoreCounters counters_;
 };
+
+inline void CoreModel::await_registers(TimedWarp& warp, uint32_t pc) const {
+  const InsnTiming& timing = run_.program[pc];
+  warp.pc = pc;
+  warp.sight = sight_;
+  warp.is_free = false;
+  warp.unit = timing.unit;
+  Holds& holds = warp.holds;
+  holds.fetch = 0;
+  holds.branch = warp.branch_ready;
+  holds.hold = warp.hold_until;
+  holds.hold_reason = warp.hold_reason;
+  uint64_t latest = 0;
+  ScoreIndex latest_index = kScoreCount;
+  for (const ScoreIndex index : timing.awaits) {
+    const uint64_t done = warp.score[index].done_cycle;
+    if (done > latest) {
+      latest = done;
+      latest_index = index;
+    }
+  }
+  holds.operand_index = latest_index;
+  if (latest != 0) {
+    holds.operand = warp.score[latest_index];
+  } else {
+    holds.operand = {};
+  }
+  warp.ready = std::max(std::max(warp.cursor, latest), std::max(holds.branch, holds.hold));
+}
 
 } // namespace pto::sim

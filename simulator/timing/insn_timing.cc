@@ -161,6 +161,8 @@ ProgramTiming::ProgramTiming(const Object& object, const MachineProfile& machine
     find_waits(timing);
     timing.is_of_lanes = is_of_lanes(timing);
     timing.is_plain = timing.is_of_lanes && is_plain(timing);
+    timing.awaits_registers = !timing.is_free && !timing.is_block_scoped &&
+                              !timing.waits_for_more && timing.fused_with_next == nullptr;
   }
 }
 

@@ -37,6 +37,8 @@ struct InsnTiming {
   bool is_plain = false;
   /// Tiles, copies or stores may hold it, and not registers alone.
   bool waits_for_more = false;
+  /// Takes a slot and a pipe in every warp, by itself, as soon as its registers are there.
+  bool awaits_registers = false;
   int8_t wait_event = -1;  // of an insn that waits: its event; -1: all copies
   uint64_t fetch_line = 0; // of code
   const isa::FusionRule* fused_with_next = nullptr;
