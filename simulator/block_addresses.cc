@@ -19,9 +19,14 @@ using isa::Space;
 
 namespace {
 
+/// Most indexes without unit stride are told apart by this.
+bool may_have_unit_stride(const uint32_t* index, unsigned lanes) {
+  return index[lanes - 1] - index[0] == lanes - 1;
+}
+
 bool has_unit_stride(const uint32_t* index, unsigned lanes) {
   const uint32_t first = index[0];
-  if (index[lanes - 1] - first != lanes - 1) { // most that have not are told apart by this
+  if (!may_have_unit_stride(index, lanes)) {
     return false;
   }
   uint32_t differs = 0;
@@ -78,6 +83,16 @@ find_index_bounds(const uint32_t* __restrict index, unsigned lanes, IndexBounds&
     highest = std::max(highest, static_cast<int32_t>(index[i]));
   }
   found = {lowest, highest};
+}
+
+/// Both for the lanes of one warp.
+PTO_HOST_LOOP void find_warp_addresses(uint64_t* __restrict to,
+                                       const uint32_t* __restrict index,
+                                       uint64_t base,
+                                       unsigned scale_log2,
+                                       IndexBounds& __restrict found) {
+  add_index(to, index, base, scale_log2, isa::kWarpLanes);
+  find_index_bounds(index, isa::kWarpLanes, found);
 }
 
 /// The same of active lanes. `some` is the index of one of them.
@@ -255,13 +270,16 @@ bool BlockContext::plan_lanes(const isa::Operand& mem,
   const bool may_be_run = count == 1 && form.is_uniform_base && form.index != nullptr &&
                           (1u << form.scale_log2) == element_bytes;
   if (is_recording_) {
-    if (may_be_run && all_active_ && !is_span_told_ &&
+    if (may_be_run && all_active_ && !is_span_told_ && may_have_unit_stride(form.index, lanes_) &&
         try_contiguous(form, space, element_bytes, reads, writes, lanes)) {
       for (unsigned i = 0; i < isa::kWarpLanes; ++i) {
         addresses_[i] = lanes.first_address + uint64_t{i} * element_bytes;
       }
       record_addresses(mem, element_bytes, count, reads, writes, true, element_bytes);
       return !gate_stopped_;
+    }
+    if (plan_scattered_warp(mem, form, element_bytes, count, reads, writes, lanes)) {
+      return true;
     }
     record_access(mem, form, element_bytes, count, reads, writes);
     const isa::LinearValue at{addresses_[0], static_cast<uint64_t>(record_.stride), 0};
@@ -311,6 +329,41 @@ bool BlockContext::plan_lanes(const isa::Operand& mem,
   if (is_together_) {
     note_access(space, element_bytes * count);
   }
+  return true;
+}
+
+bool BlockContext::plan_scattered_warp(const isa::Operand& mem,
+                                       const AddressForm& form,
+                                       uint32_t element_bytes,
+                                       uint32_t count,
+                                       bool reads,
+                                       bool writes,
+                                       Lanes& lanes) {
+  const Space space = mem.mem().space;
+  const uint32_t access_bytes = element_bytes * count;
+  if (form.index == nullptr || !form.is_uniform_base || !all_active_ || is_span_told_ ||
+      has_hooks(space, writes) || has_ledger(space) || !is_form_aligned(form, access_bytes)) {
+    return false;
+  }
+  const uint32_t* index = form.index;
+  constexpr unsigned kLast = isa::kWarpLanes - 1;
+  if (index[kLast] - index[0] == kLast * (index[1] - index[0])) {
+    return false; // the others mostly, too
+  }
+  IndexBounds bounds;
+  isa::host_loop<find_warp_addresses>.on_host()(
+      addresses_.data(), index, form.base, form.scale_log2, bounds);
+  const uint64_t lowest = form.address_of(bounds.lowest);
+  const uint64_t bytes = form.address_of(bounds.highest) - lowest + access_bytes;
+  uint8_t* host = lowest > form.address_of(bounds.highest) || bytes < access_bytes
+                      ? nullptr
+                      : range_host(space, lowest, bytes);
+  if (host == nullptr) {
+    return false;
+  }
+  lanes.host = host;
+  lanes.origin = lowest;
+  record_addresses(mem, element_bytes, count, reads, writes, false, addresses_[1] - addresses_[0]);
   return true;
 }
 
@@ -394,8 +447,7 @@ bool BlockContext::find_form_bounds(const AddressForm& form,
                                     uint32_t access_bytes,
                                     uint64_t& lowest,
                                     uint64_t& highest) {
-  if (form.index == nullptr || !form.is_uniform_base ||
-      ((form.base | uint64_t{1} << form.scale_log2) & (access_bytes - 1)) != 0) {
+  if (form.index == nullptr || !form.is_uniform_base || !is_form_aligned(form, access_bytes)) {
     return false;
   }
   IndexBounds bounds;
@@ -405,14 +457,11 @@ bool BlockContext::find_form_bounds(const AddressForm& form,
     const uint32_t some = form.index[lowest_lane()];
     isa::host_loop<find_active_index_bounds>.on_host()(form.index, active_, count_, some, bounds);
   }
-  const auto address_of = [&](int32_t index) {
-    return form.base + (static_cast<uint64_t>(int64_t{index}) << form.scale_log2);
-  };
-  if (address_of(bounds.lowest) > address_of(bounds.highest)) {
+  if (form.address_of(bounds.lowest) > form.address_of(bounds.highest)) {
     return false; // they go round
   }
-  lowest = address_of(bounds.lowest);
-  highest = address_of(bounds.highest);
+  lowest = form.address_of(bounds.lowest);
+  highest = form.address_of(bounds.highest);
   return true;
 }
 

@@ -59,6 +59,7 @@ BlockContext::BlockContext(BlockRun& run)
 
 void BlockContext::rebind() {
   gate_stopped_ = false;
+  count_ = 0; // the state lies elsewhere
   is_together_ = false;
   uses_linear_ = false;
   has_parts_ = true;

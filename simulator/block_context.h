@@ -78,7 +78,13 @@ public:
   const IssueRecord& step(uint32_t warp);
   bool step_pure(uint32_t warp, uint32_t& exec_mask);
   const GroupRecord* step_together();
-  void stand_apart();
+  void stand_apart() {
+    if (is_together_) {
+      flush();
+      is_together_ = false;
+    }
+    uses_linear_ = false; // what runs next says whether it keeps any
+  }
   BlockStop run(uint64_t budget);
   void complete_copy(size_t i, bool forced);
   void complete_all_copies(bool forced);
@@ -128,6 +134,20 @@ private:
   // ------------------------------------------------ spans (block_context.cc)
   bool choose_span();
   void bind_span(uint32_t first, uint32_t count);
+  /// bind_span(warp, 1), from where one warp alone was the span before.
+  void bind_warp(uint32_t warp) {
+    if (count_ != 1) {
+      bind_span(warp, 1);
+      return;
+    }
+    const ptrdiff_t warps = ptrdiff_t{warp} - ptrdiff_t{first_};
+    first_ = warp;
+    masks_ += warps;
+    preds_ += warps;
+    regs32_ += regs32_ == nullptr ? 0 : warps * isa::kWarpLanes;
+    regs64_ += regs64_ == nullptr ? 0 : warps * isa::kWarpLanes;
+    span_issued_ = 0;
+  }
   void measure_span();
   /// The same for all warps of a block that just starts.
   void measure_start();
@@ -145,12 +165,15 @@ private:
   isa::Outcome execute_active();
   void keep_loaded();
   const IssueRecord& execute_recorded(uint32_t warp);
-  /// Binds the next insn of a warp, a pure one that nobody observes; returns the lanes that execute
-  /// it.
-  uint32_t begin_pure(uint32_t warp);
-  /// Executes it, which changes registers alone.
+  /// Binds the next insn of a warp that nobody observes; returns the lanes that execute it.
+  uint32_t begin_warp(uint32_t warp);
+  /// Lets those lanes, at least one, be the active ones, and counts them.
+  void activate_warp(uint32_t exec_mask);
+  /// Executes it where it changes registers alone.
   void execute_pure(uint32_t warp, uint32_t exec_mask);
   const IssueRecord& record_pure(uint32_t warp);
+  /// As execute_recorded of an insn that nobody observes and that is not block-scoped.
+  const IssueRecord& record_lanes(uint32_t warp);
   /// What every record says of its warp.
   void begin_record(uint32_t warp, uint32_t exec_mask);
   /// Empties the part of the record that is about more than registers.
@@ -261,7 +284,16 @@ private:
     const uint32_t* base32 = nullptr; // r register
     const uint32_t* index = nullptr;
     unsigned scale_log2 = 0;
+
+    /// Of a lane with that index, where the base is uniform.
+    [[nodiscard]] uint64_t address_of(int32_t lane_index) const {
+      return base + (static_cast<uint64_t>(int64_t{lane_index}) << scale_log2);
+    }
   };
+  /// Base and scale of an indexed form with a uniform base prove every lane's address aligned.
+  static bool is_form_aligned(const AddressForm& form, uint32_t access_bytes) {
+    return ((form.base | uint64_t{1} << form.scale_log2) & (access_bytes - 1)) == 0;
+  }
   /// One lane's access, checked: what to do with the lanes of the span.
   struct Lanes {
     bool is_contiguous = false; // lane i at host + i * element bytes, for lanes that act
@@ -305,6 +337,15 @@ private:
                       bool reads,
                       bool writes,
                       Lanes& lanes);
+  /// Plans and records the access of a warp with all lanes, by index from one base, to words
+  /// scattered over one allocation. False, and nothing recorded: it is none.
+  bool plan_scattered_warp(const isa::Operand& mem,
+                           const AddressForm& form,
+                           uint32_t element_bytes,
+                           uint32_t count,
+                           bool reads,
+                           bool writes,
+                           Lanes& lanes);
   /// Of the active lanes, without their addresses. False: not of a form that says that they are
   /// aligned.
   bool find_form_bounds(const AddressForm& form,

@@ -12,8 +12,11 @@ const IssueRecord& BlockContext::step(uint32_t warp) {
   if (registers_are_zero_) {
     zero_registers();
   }
-  const bool is_pure = insns_[state_.warps[warp].pc].is_pure;
-  return is_pure && !observers().wants_insns() ? record_pure(warp) : execute_recorded(warp);
+  const ProgramInsn& insn = insns_[state_.warps[warp].pc];
+  if (insn.is_block_scoped || observers().wants_insns()) {
+    return execute_recorded(warp);
+  }
+  return insn.is_pure ? record_pure(warp) : record_lanes(warp);
 }
 
 bool BlockContext::step_pure(uint32_t warp, uint32_t& exec_mask) {
@@ -26,7 +29,7 @@ bool BlockContext::step_pure(uint32_t warp, uint32_t& exec_mask) {
   if (registers_are_zero_) {
     zero_registers();
   }
-  exec_mask = begin_pure(warp);
+  exec_mask = begin_warp(warp);
   execute_pure(warp, exec_mask);
   return true;
 }
@@ -65,8 +68,8 @@ void BlockContext::clear_record() {
   record_.exited_mask = 0;
 }
 
-inline uint32_t BlockContext::begin_pure(uint32_t warp) {
-  bind_span(warp, 1);
+inline uint32_t BlockContext::begin_warp(uint32_t warp) {
+  bind_warp(warp);
   pc_ = state_.warps[warp].pc;
   insn_ = insns_ + pc_;
   if (!insn_->is_guarded) {
@@ -77,15 +80,19 @@ inline uint32_t BlockContext::begin_pure(uint32_t warp) {
   return masks_[0] & (guard.negated ? ~word : word);
 }
 
+inline void BlockContext::activate_warp(uint32_t exec_mask) {
+  guarded_[0] = exec_mask; // and not masks_, which the insn may change
+  active_ = guarded_.data();
+  all_active_ = exec_mask == ~0u;
+  state_.counts.lane_insns += all_active_ ? isa::kWarpLanes : lane_count(exec_mask);
+}
+
 inline void BlockContext::execute_pure(uint32_t warp, uint32_t exec_mask) {
   WarpState& state = state_.warps[warp];
   ++state_.counts.warp_insns;
   ++state.issued;
   if (exec_mask != 0) {
-    guarded_[0] = exec_mask;
-    active_ = guarded_.data();
-    all_active_ = exec_mask == ~0u;
-    state_.counts.lane_insns += all_active_ ? isa::kWarpLanes : lane_count(exec_mask);
+    activate_warp(exec_mask);
     PTO_CHECK(insn_->exec(*this, insn_->insn) == isa::Outcome::kNext);
   }
   state.pc = pc_ + 1;
@@ -95,7 +102,7 @@ inline void BlockContext::execute_pure(uint32_t warp, uint32_t exec_mask) {
 }
 
 const IssueRecord& BlockContext::record_pure(uint32_t warp) {
-  const uint32_t exec_mask = begin_pure(warp);
+  const uint32_t exec_mask = begin_warp(warp);
   if (has_more_record_) {
     clear_record();
     has_more_record_ = false;
@@ -104,6 +111,36 @@ const IssueRecord& BlockContext::record_pure(uint32_t warp) {
   execute_pure(warp, exec_mask);
   record_.outcome = isa::Outcome::kNext;
   record_.next_pc = state_.warps[warp].pc;
+  record_.next_mask = masks_[0];
+  return record_;
+}
+
+const IssueRecord& BlockContext::record_lanes(uint32_t warp) {
+  WarpState& state = state_.warps[warp];
+  const uint32_t exec_mask = begin_warp(warp);
+  clear_record();
+  has_more_record_ = true;
+  begin_record(warp, exec_mask);
+  pcs_written_ = false;
+  ++state_.counts.warp_insns;
+  ++state.issued;
+  isa::Outcome outcome = isa::Outcome::kNext;
+  if (exec_mask != 0) {
+    activate_warp(exec_mask);
+    is_recording_ = true;
+    outcome = insn_->exec(*this, insn_->insn);
+    is_recording_ = false;
+  }
+  const bool goes_on = outcome == isa::Outcome::kNext || outcome == isa::Outcome::kControl;
+  if (goes_on && !pcs_written_) {
+    state.pc = pc_ + (outcome == isa::Outcome::kNext ? 1 : 0);
+    if (state.pc == state.join_pc) {
+      settle(warp);
+    }
+  }
+  are_warps_fresh_ = are_warps_fresh_ && run_.live_warps_ == 0;
+  record_.outcome = outcome;
+  record_.next_pc = outcome == isa::Outcome::kBlocked ? record_.pc + 1 : state.pc;
   record_.next_mask = masks_[0];
   return record_;
 }

@@ -35,14 +35,6 @@ bool BlockContext::stand_together() {
   return true;
 }
 
-void BlockContext::stand_apart() {
-  if (is_together_) {
-    flush();
-    is_together_ = false;
-  }
-  uses_linear_ = false; // what runs next says whether it keeps any
-}
-
 void BlockContext::note_masks() {
   const isa::Guard guard = insn_->insn.guard;
   const uint32_t* pred = insn_->is_guarded ? preds_ + guard.pred * stride_pred_ : nullptr;

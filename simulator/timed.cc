@@ -50,11 +50,7 @@ void TimedRun::retire(uint32_t place) {
 }
 
 TimedHost::Next TimedRun::next(uint32_t place, uint32_t warp) {
-  const BlockRun& block = *blocks_[place];
-  const WarpState& state = block.warp(warp);
-  return {state.pc,
-          state.status == WarpStatus::kDone,
-          state.status != WarpStatus::kDone && state.status != WarpStatus::kReady};
+  return where_stands(blocks_[place]->warp(warp));
 }
 
 const IssueRecord& TimedRun::step(uint32_t place, uint32_t warp, uint64_t cycle) {
@@ -84,7 +80,7 @@ bool TimedRun::step_plain(
   ++counts_.warp_insns;
   lanes = lane_count(exec_mask);
   counts_.lane_insns += lanes;
-  next = TimedRun::next(place, warp);
+  next = where_stands(block.warp(warp));
   return true;
 }
 

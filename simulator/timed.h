@@ -133,6 +133,10 @@ private:
   bool may_issue(uint32_t place, uint32_t warp, uint64_t cycle) override;
   bool is_gated() override { return options_.gate != nullptr; }
   void stopped(TimedStop stop);
+  static Next where_stands(const WarpState& warp) {
+    const bool is_done = warp.status == WarpStatus::kDone;
+    return {warp.pc, is_done, !is_done && warp.status != WarpStatus::kReady};
+  }
   /// What is due after the insn that `block` has just executed.
   void look_up(const BlockRun& block, uint64_t cycle);
   [[nodiscard]] TimedResult outcome() const; // without counters and timeline
