@@ -125,13 +125,10 @@ template <class Slot> PTO_HOST_LOOP void blend_warp(Slot* dst, const Slot* value
   }
 }
 
-/// Applies run(dst, count, sources...) to the active lanes of the span.
+/// over_active where some lane is not.
 template <class Slot, class Run, class... Sources>
-void over_active(const ExecContext& ctx, Slot* dst, Run run, const Sources*... sources) {
-  if (ctx.all_active()) {
-    run(dst, ctx.lanes(), sources...);
-    return;
-  }
+[[gnu::noinline]] void
+over_some(const ExecContext& ctx, Slot* dst, Run run, const Sources*... sources) {
   const auto blend = host_loop<blend_warp<Slot>>.on_host();
   for (unsigned at = 0; at < ctx.lanes(); at += kWarpLanes) {
     const uint32_t active = ctx.active_words()[at / kWarpLanes];
@@ -142,6 +139,16 @@ void over_active(const ExecContext& ctx, Slot* dst, Run run, const Sources*... s
       run(static_cast<Slot*>(result), kWarpLanes, (sources + at)...);
       blend(dst + at, result, active);
     }
+  }
+}
+
+/// Applies run(dst, count, sources...) to the active lanes of the span.
+template <class Slot, class Run, class... Sources>
+void over_active(const ExecContext& ctx, Slot* dst, Run run, const Sources*... sources) {
+  if (ctx.all_active()) {
+    run(dst, ctx.lanes(), sources...);
+  } else {
+    over_some(ctx, dst, run, sources...);
   }
 }
 
