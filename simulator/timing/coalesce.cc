@@ -9,6 +9,8 @@
 
 #include <algorithm>
 #include <bit>
+#include <type_traits>
+#include <utility>
 
 namespace pto::sim {
 
@@ -238,7 +240,9 @@ BankUse bank_use(const WarpAddresses& access, const isa::MachineProfile::L1& l1)
 namespace {
 
 /// In words of 4 bytes from the lowest one. False: they are not all words, or lie too far apart.
-PTO_HOST_LOOP bool make_words(const uint64_t* __restrict addresses, SmallLaneNumbers& words) {
+template <class Numbers>
+PTO_HOST_LOOP bool make_words(const uint64_t* __restrict addresses, Numbers& words) {
+  using Number = std::remove_reference_t<decltype(*words.lanes())>;
   const auto first = static_cast<uint32_t>(addresses[0]);
   std::array<int32_t, isa::kWarpLanes> from_first;
   int32_t lowest = 0;
@@ -252,15 +256,51 @@ PTO_HOST_LOOP bool make_words(const uint64_t* __restrict addresses, SmallLaneNum
   }
   for (unsigned i = 0; i < isa::kWarpLanes; ++i) {
     const uint32_t offset = static_cast<uint32_t>(from_first[i]) - static_cast<uint32_t>(lowest);
-    words.number[i] = SmallLaneNumbers::kNone;
-    words.lanes()[i] = static_cast<uint16_t>(offset / 4);
+    words.number[i] = Numbers::kNone;
+    words.lanes()[i] = static_cast<Number>(offset / 4);
   }
   const uint32_t span = static_cast<uint32_t>(highest) - static_cast<uint32_t>(lowest);
-  return bits % 4 == 0 && span < uint32_t{SmallLaneNumbers::kNone} * 4;
+  return bits % 4 == 0 && span < uint32_t{Numbers::kNone} * 4;
+}
+
+/// The greatest element of a vector, plus 1.
+template <class Number, class Vector> PTO_HOST_LOOP unsigned one_more_than_most(const Vector& of) {
+  std::array<Number, sizeof(Vector) / sizeof(Number)> numbers;
+  __builtin_memcpy(numbers.data(), &of, sizeof(Vector));
+  Number most = 0;
+  for (const Number number : numbers) {
+    most = std::max(most, number);
+  }
+  return most + 1u;
+}
+
+/// Counts in `before` the lanes before each that have its number; a loop would not be unrolled.
+template <size_t... kBack>
+PTO_HOST_LOOP void
+count_before(ByteWarp& before, const uint8_t* lanes, std::index_sequence<kBack...>) {
+  ByteWarp own;
+  ByteWarp other;
+  read_vector(own, lanes);
+  ((read_vector(other, lanes - (kBack + 1)), before -= own == other), ...);
+}
+
+/// most_on_one_word of lanes within 254 words, a byte a lane; 0: they are not.
+PTO_HOST_LOOP unsigned most_on_near_word(const uint64_t* __restrict addresses) {
+  TinyLaneNumbers words;
+  if (!make_words(addresses, words)) {
+    return 0;
+  }
+  constexpr unsigned kOthers = TinyLaneNumbers::kLanes - 1;
+  ByteWarp before = {};
+  count_before(before, words.lanes(), std::make_index_sequence<kOthers>());
+  return one_more_than_most<uint8_t>(before);
 }
 
 /// The most lanes on one word, of all lanes; 0: they are not all words, or lie too far apart.
 PTO_HOST_LOOP unsigned most_on_one_word(const uint64_t* __restrict addresses) {
+  if (const unsigned most = most_on_near_word(addresses); most != 0) {
+    return most;
+  }
   SmallLaneNumbers words;
   if (!make_words(addresses, words)) {
     return 0;
@@ -271,11 +311,7 @@ PTO_HOST_LOOP unsigned most_on_one_word(const uint64_t* __restrict addresses) {
   });
   const HalfWarp more = before[0] > before[1];
   const HalfWarp most = (before[0] & more) | (before[1] & ~more);
-  uint16_t found = 0;
-  for (unsigned i = 0; i < isa::kWarpLanes / 2; ++i) {
-    found = std::max(found, static_cast<uint16_t>(most[i]));
-  }
-  return found + 1u;
+  return one_more_than_most<uint16_t>(most);
 }
 
 /// The most active lanes on one address, whatever the addresses are.

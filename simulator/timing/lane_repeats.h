@@ -12,12 +12,23 @@ namespace pto::sim {
 
 // Vectors by name, where compilers make a detour over single lanes of loops that say the same.
 using HalfWarp = uint16_t __attribute__((vector_size(32)));
+using ByteWarp = uint8_t __attribute__((vector_size(32)));
 using QuarterWarp = uint32_t __attribute__((vector_size(32)));
 
 template <class Vector, class Element>
 PTO_HOST_LOOP void read_vector(Vector& to, const Element* from) {
   __builtin_memcpy(&to, from, sizeof(Vector));
 }
+
+/// Numbers below kNone of a warp's lanes, behind so many that are kNone.
+struct TinyLaneNumbers {
+  static constexpr unsigned kLanes = isa::kWarpLanes;
+  static constexpr uint8_t kNone = 0xFF;
+  alignas(32) std::array<uint8_t, 2 * kLanes> number;
+
+  [[nodiscard]] uint8_t* lanes() { return number.data() + kLanes; }
+  [[nodiscard]] const uint8_t* lanes() const { return number.data() + kLanes; }
+};
 
 /// Numbers below 2^16 of a warp's lanes, behind so many that are kNone.
 struct SmallLaneNumbers {
