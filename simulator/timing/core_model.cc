@@ -354,11 +354,16 @@ bool CoreModel::tick(uint64_t cycle, bool only_one) {
     }
   }
   begin_issues();
+  return only_one || run_.is_gated ? issue_in_turn<false>(cycle, only_one)
+                                   : issue_in_turn<true>(cycle, false);
+}
+
+template <bool kIsWhole> bool CoreModel::issue_in_turn(uint64_t cycle, bool only_one) {
   const size_t count = schedulers_.size();
-  const size_t first = ticked_first_; // a cycle that is gone on with keeps its order
+  size_t at = ticked_first_; // a cycle that is gone on with keeps its order
   size_t issues = 0;
-  for (size_t i = 0; i < count; ++i) {
-    Scheduler& scheduler = schedulers_[first + i < count ? first + i : first + i - count];
+  for (size_t i = 0; i < count; ++i, at = at + 1 < count ? at + 1 : 0) {
+    Scheduler& scheduler = schedulers_[at];
     bool is_found = scheduler.ready.size() == 1;
     if (is_found && !may_issue(scheduler, 0, cycle)) {
       continue;
@@ -371,7 +376,8 @@ bool CoreModel::tick(uint64_t cycle, bool only_one) {
       if (warp == nullptr) {
         break;
       }
-      if (run_.is_gated && !run_.host.may_issue(warp->block->place, warp->warp, cycle)) {
+      if (!kIsWhole && run_.is_gated &&
+          !run_.host.may_issue(warp->block->place, warp->warp, cycle)) {
         scheduler.after = after;
         find_next_cycle(cycle);
         next_cycle_ = std::min(next_cycle_, cycle);
@@ -379,11 +385,12 @@ bool CoreModel::tick(uint64_t cycle, bool only_one) {
       }
       scheduler.issued += warp->is_free ? 0 : 1;
       if (shares_memory_pipe_ && warp->unit == static_cast<int>(Unit::kM)) {
-        first_scheduler_ = (first + i + 1) % count;
+        first_scheduler_ = (at + 1) % count;
       }
       issue(*warp, cycle);
       ++issues;
-      if (only_one || run_.host.must_stop() || (run_.is_gated && run_.host.wants_stop())) {
+      if (run_.host.must_stop() ||
+          (!kIsWhole && (only_one || (run_.is_gated && run_.host.wants_stop())))) {
         find_next_cycle(cycle);
         next_cycle_ = std::min(next_cycle_, cycle);
         return false;

@@ -310,6 +310,8 @@ private:
   }
   void end_block(TimedBlock& block);
   void find_next_cycle(uint64_t cycle);
+  /// The rest of tick. kIsWhole: neither is only_one set nor does a gate look on.
+  template <bool kIsWhole> bool issue_in_turn(uint64_t cycle, bool only_one);
 
   static constexpr unsigned kMemoryUnit = static_cast<unsigned>(isa::Unit::kM) + 1;
 

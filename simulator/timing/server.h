@@ -7,6 +7,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <numeric>
 #include <vector>
 
 namespace pto::sim {
@@ -57,13 +58,13 @@ public:
   [[nodiscard]] double next_free() const { return next_free_; }
   /// There must be one.
   double reserve(double now, double duration) {
-    const double start = servers_[turns_[first_].server].reserve(now, duration);
+    const double start = servers_[turns_[first_]].reserve(now, duration);
     find_next();
     return start;
   }
   /// Lets `act` reserve or hold the one that is free first; there must be one.
   template <class Act> void serve(Act act) {
-    act(servers_[turns_[first_].server]);
+    act(servers_[turns_[first_]]);
     find_next();
   }
   /// How many would start at once on a request at `cycle` or before.
@@ -99,40 +100,34 @@ public:
   }
 
 private:
-  struct Turn {
-    double free = 0; // its server's next_free()
-    uint32_t server = 0;
-  };
-
   /// All are free at the same cycle.
   void start_turns(double free) {
-    for (size_t i = 0; i < servers_.size(); ++i) {
-      turns_[i] = {free, static_cast<uint32_t>(i)};
-    }
+    std::iota(turns_.begin(), turns_.end(), 0u);
     first_ = 0;
     next_free_ = last_free_ = free;
   }
   /// After the first one was served, from when on it is free later or at the same time.
   void find_next() {
     const size_t mask = turns_.size() - 1;
-    Turn turn = turns_[first_];
-    turn.free = servers_[turn.server].next_free();
-    last_free_ = std::max(last_free_, turn.free);
+    const uint32_t served = turns_[first_];
+    const double free = servers_[served].next_free();
+    last_free_ = std::max(last_free_, free);
     size_t at = (first_ + servers_.size()) & mask; // behind the last one
     first_ = (first_ + 1) & mask;
     for (; at != first_; at = (at - 1) & mask) {
-      const Turn& before = turns_[(at - 1) & mask];
-      if (before.free < turn.free || (before.free == turn.free && before.server < turn.server)) {
+      const uint32_t before = turns_[(at - 1) & mask];
+      const double before_free = servers_[before].next_free();
+      if (before_free < free || (before_free == free && before < served)) {
         break;
       }
       turns_[at] = before;
     }
-    turns_[at] = turn;
-    next_free_ = turns_[first_].free;
+    turns_[at] = served;
+    next_free_ = servers_[turns_[first_]].next_free();
   }
 
   std::vector<Server> servers_;
-  std::vector<Turn> turns_; // a ring from first_ on, of a power of two
+  std::vector<uint32_t> turns_; // numbers of servers, a ring from first_ on of a power of two
   size_t first_ = 0;
   double next_free_ = 0; // of the first one
   double last_free_ = 0; // of all, the latest
