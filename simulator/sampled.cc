@@ -14,6 +14,7 @@ namespace {
 /// Cycles from block to block while the machine was full: all but the first and the last wave.
 double pace(const std::vector<BlockSpan>& spans, uint64_t wave) {
   std::vector<uint64_t> ends;
+  ends.reserve(spans.size());
   for (const BlockSpan& span : spans) {
     ends.push_back(span.end_cycle);
   }

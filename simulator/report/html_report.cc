@@ -34,7 +34,7 @@ std::string_view page_file(std::string_view stem) {
 }
 
 /// Inside a script element "</script" and "<!--" would end or hide it.
-std::string escape_script(std::string text) {
+std::string escape_script(std::string_view text) {
   std::string result;
   result.reserve(text.size());
   for (const char c : text) {
@@ -67,7 +67,7 @@ std::string data_json(const TimingReport& report) {
                       report.timeline.size() - shown,
                       timeline_columns_json(),
                       timeline_rows_json(report, kMaxEntries));
-  return escape_script(std::move(text));
+  return escape_script(text);
 }
 
 /// Replaces each `@NAME@` of the template.

@@ -21,7 +21,7 @@ std::string cycles_of(uint64_t issue, uint64_t done) {
 
 /// The lanes in a column: of a long list how it begins and how many there are.
 std::string short_lanes(const TimelineEntry& entry) {
-  const std::string text = entry.lanes_text();
+  std::string text = entry.lanes_text();
   if (text.size() <= kMaxLanes) {
     return text;
   }

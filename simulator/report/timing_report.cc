@@ -114,6 +114,7 @@ std::vector<ReportLine> list_lines(const std::vector<ReportInsn>& insns,
     line.stalls.add(insn.stalls);
   }
   std::vector<ReportLine> result;
+  result.reserve(lines.size());
   for (auto& [key, line] : lines) {
     result.push_back(std::move(line));
   }

@@ -128,6 +128,7 @@ private:
       span.end_cycle = std::max({span.end_cycle, entry.done_cycle, entry.issue_cycle + 1});
     }
     std::vector<BlockSpan> order;
+    order.reserve(spans.size());
     for (const auto& [block, span] : spans) {
       order.push_back(span);
     }

@@ -365,6 +365,7 @@ void copy_cores(const std::vector<std::unique_ptr<CoreModel>>& from,
                 std::unordered_map<uint64_t, RunState::PendingAtomic>& to_atomics) {
   WarpCopies copies;
   std::vector<std::unique_ptr<CoreModel>> cores;
+  cores.reserve(from.size());
   for (const std::unique_ptr<CoreModel>& core : from) {
     cores.push_back(core ? std::make_unique<CoreModel>(*core, copies) : nullptr);
   }
