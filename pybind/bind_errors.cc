@@ -4,6 +4,7 @@
 
 #include <new>
 #include <stdexcept>
+#include <utility>
 
 namespace pto::py {
 
@@ -52,7 +53,7 @@ void translate(std::exception_ptr pointer) {
   using pyb::arg;
   try {
     if (pointer) {
-      std::rethrow_exception(pointer);
+      std::rethrow_exception(std::move(pointer));
     }
   } catch (const rt::KernelError& error) {
     raise_kernel_error(error);

@@ -226,6 +226,7 @@ pyb::tuple calibrate(const std::vector<std::string>& texts,
                      const isa::MachineProfile& base,
                      const std::string& name) {
   std::vector<rt::Profile> profiles;
+  profiles.reserve(texts.size());
   for (const std::string& text : texts) {
     profiles.push_back(read_profile_or_throw(text));
   }
