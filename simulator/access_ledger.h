@@ -4,8 +4,8 @@
 //
 // Two lanes of different blocks must not meet where one of them writes. Accesses are kept as
 // ranges. In a range *by lane* every lane has a piece of its own, in the order of lanes: the same
-// range again, or one apart from all others, lets no lanes meet. Any other range is shared, and
-// must not meet one that is written. Old bytes are kept, so that all can be undone.
+// range again in the same pieces, or one apart from all others, lets no lanes meet. Any other range
+// is shared, and must not meet one that is written. Old bytes are kept, so that all can be undone.
 #pragma once
 
 #include "simulator/old_bytes.h"
@@ -24,14 +24,17 @@ public:
     is_at_end_ = false;
   }
 
-  /// Before an access to [begin, end). False: lanes may meet, or there are too many ranges.
-  [[nodiscard]] bool note(uint64_t begin, uint64_t end, bool is_by_lane, bool writes) {
+  /// Before an access to [begin, end), by lane in pieces of `lane_bytes` each; 0: shared. False:
+  /// lanes may meet, or there are too many ranges. Half as many lanes with pieces twice as large
+  /// fill the same range.
+  [[nodiscard]] bool note(uint64_t begin, uint64_t end, uint32_t lane_bytes, bool writes) {
+    const bool is_by_lane = lane_bytes != 0;
     Range* same = nullptr;
     for (Range& range : ranges_) {
       if (range.begin >= end || begin >= range.end) {
         continue;
       }
-      if (range.begin == begin && range.end == end && range.is_by_lane == is_by_lane &&
+      if (range.begin == begin && range.end == end && range.lane_bytes == lane_bytes &&
           (is_by_lane || !(writes || range.writes))) {
         same = &range;
       } else if (writes || range.writes) {
@@ -45,7 +48,7 @@ public:
     if ((writes && !is_by_lane) || ranges_.size() == kMostRanges) {
       return refuse();
     }
-    ranges_.push_back({begin, end, is_by_lane, writes});
+    ranges_.push_back({begin, end, lane_bytes, writes});
     return true;
   }
   bool refuse() {
@@ -68,7 +71,7 @@ private:
   struct Range {
     uint64_t begin = 0;
     uint64_t end = 0;
-    bool is_by_lane = false;
+    uint32_t lane_bytes = 0;
     bool writes = false;
   };
 

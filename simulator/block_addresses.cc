@@ -241,7 +241,7 @@ bool BlockContext::enter_ledger(
     begin -= (uint64_t{first_} * isa::kWarpLanes + lane) * lane_bytes;
     end = begin + uint64_t{image_.padded_lanes} * lane_bytes;
   }
-  if (bytes == 0 || begin > address || !ledger_->note(begin, end, lane_bytes != 0, writes)) {
+  if (bytes == 0 || begin > address || !ledger_->note(begin, end, lane_bytes, writes)) {
     ledger_->refuse();
     gate_stopped_ = true;
     return false;

@@ -291,29 +291,31 @@ TEST_CASE("random kernels") {
 TEST_CASE("the ledger lets no lanes meet") {
   AccessLedger ledger;
   ledger.begin();
-  CHECK(ledger.note(0, 100, true, false));
-  CHECK(ledger.note(50, 150, true, false)); // reads may meet
-  CHECK(ledger.note(200, 300, true, true));
-  CHECK(ledger.note(200, 300, true, false)); // each lane its own
-  CHECK(ledger.note(300, 400, false, false));
-  CHECK(ledger.note(300, 400, false, false));
+  CHECK(ledger.note(0, 100, 4, false));
+  CHECK(ledger.note(50, 150, 4, false)); // reads may meet
+  CHECK(ledger.note(200, 300, 4, true));
+  CHECK(ledger.note(200, 300, 4, false)); // each lane its own
+  CHECK(ledger.note(300, 400, 0, false));
+  CHECK(ledger.note(300, 400, 0, false));
   CHECK(!ledger.has_refused());
-  CHECK(!ledger.note(0, 100, true, true)); // another lane read it at 50
+  CHECK(!ledger.note(0, 100, 4, true)); // another lane read it at 50
   CHECK(ledger.has_refused());
   ledger.begin();
   CHECK(!ledger.has_refused());
-  CHECK(!ledger.note(0, 100, false, true)); // who writes where?
+  CHECK(!ledger.note(0, 100, 0, true)); // who writes where?
   ledger.begin();
-  CHECK(ledger.note(0, 100, true, true));
-  CHECK(!ledger.note(99, 101, false, false));
-  CHECK(!ledger.note(4, 104, true, false));
-  CHECK(ledger.note(100, 200, true, true));
+  CHECK(ledger.note(0, 100, 4, true));
+  CHECK(!ledger.note(99, 101, 0, false));
+  CHECK(!ledger.note(4, 104, 4, false));
+  CHECK(ledger.note(100, 200, 4, true));
+  CHECK(ledger.note(100, 200, 4, false));
+  CHECK(!ledger.note(100, 200, 8, false)); // half the lanes, each what two have written
   ledger.begin();
   for (uint64_t i = 0; i < 64; ++i) {
-    CHECK(ledger.note(i * 8, i * 8 + 8, true, true));
+    CHECK(ledger.note(i * 8, i * 8 + 8, 4, true));
   }
-  CHECK(ledger.note(0, 8, true, true));
-  CHECK(!ledger.note(1000, 1008, true, true)); // a limit
+  CHECK(ledger.note(0, 8, 4, true));
+  CHECK(!ledger.note(1000, 1008, 4, true)); // a limit
 }
 
 TEST_CASE("undoing puts back the oldest bytes") {

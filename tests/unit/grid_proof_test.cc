@@ -293,6 +293,15 @@ TEST_CASE("what can be told of grids, and what cannot") {
     exit
 )",
                3);
+  check_unproven(R"( // half the lanes read twice as much: what others write
+    mov.u32 r0, %gid.x
+    store.u32 hbm[o + r0*4], r0
+    cmp.ge.u32 p0, r0, 3200
+@p0 exit
+    load.u64 d0, hbm[o + r0*8]
+    store.u64 hbm[a + r0*8], d0
+    exit
+)");
   check_unproven(R"( // an address that comes from memory
     mov.u32 r0, %gid.x
     load.u32 r1, hbm[a + r0*4]
