@@ -304,7 +304,7 @@ constexpr Command kRows[] = {
              "info cores",
              info_cores),
     info_row("info registers",
-             "info all-registers",
+             "info all-registers, info r",
              "info registers [NAME...]",
              "Registers of the focused lane.",
              "info registers r0 p0",

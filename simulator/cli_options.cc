@@ -238,7 +238,8 @@ void declare(CLI::App& app, SimOptions& options, RawOptions& raw) {
   add_repeatable(app,
                  "-m,--profile",
                  options.profiles,
-                 "Machine profile, name or JSON file; several print a comparison",
+                 "Machine profile, name or JSON file (default: that of .machine, else reference); "
+                 "several print a comparison",
                  "PROFILE");
   add_repeatable(
       app, "--set", options.overrides, "Change a figure of every profile", "KEY.PATH=VALUE");

@@ -76,6 +76,8 @@ TEST_CASE("every spelling and every unique prefix finds its row") {
   CHECK(find_command("reverse-c", error).command->name == "reverse-continue");
   CHECK(find_command(translate("i war"), error).command->name == "info warps");
   CHECK(find_command("info b", error).command->name == "info breakpoints");
+  CHECK(find_command("info r", error).command->name == "info registers");
+  CHECK(find_command(translate("i r r3"), error).arguments == "r3");
   CHECK(find_command("p/x $r0", error).arguments == "/x $r0");
   CHECK(find_command("delete 3", error).command->name == "delete");
   CHECK(find_command("delete checkpoint 3", error).command->name == "delete checkpoint");
