@@ -134,8 +134,10 @@ constexpr const char* kPlace = "    mov.u32 r0, %gid.x\n    mov.u32 r1, %gid.y\n
 } // namespace
 
 TEST_CASE("transposes of any size are proven") {
-  for (const auto& [rows, columns] :
+  for (const auto& size :
        {std::pair{256u, 128u}, {250u, 130u}, {33u, 31u}, {100u, 1u}, {1u, 700u}}) {
+    const auto rows = size.first;
+    const auto columns = size.second;
     CAPTURE(rows);
     CAPTURE(columns);
     check_tiles(transpose("transpose_naive", rows, columns), true);

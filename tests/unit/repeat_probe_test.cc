@@ -111,9 +111,9 @@ TEST_CASE("loops that get somewhere do not repeat") {
       {"writes", "    store.u32 hbm[o], 0\n"},
       {"reads the clock", "    mov.u64 d0, %clock\n    mov.u64 d0, 0\n"},
   };
-  for (const auto& [what, body] : loops) {
-    CAPTURE(what);
-    Probed loop(".shared s, u32[4]\n" + head + body + tail);
+  for (const auto& entry : loops) {
+    CAPTURE(entry.first);
+    Probed loop(".shared s, u32[4]\n" + head + entry.second + tail);
     CHECK_FALSE(loop.repeats(2000));
   }
 }
