@@ -4,6 +4,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <utility>
+
 namespace pto::isa {
 
 namespace {
@@ -40,6 +43,18 @@ std::string to_string(const ProfileIssues& issues) {
 
 std::string message_of(const ProfileIssue& issue) {
   return place_of(issue) + text_of(issue);
+}
+
+ProfileIssue
+issue_at_byte(std::string_view file, std::string_view text, size_t byte, std::string message) {
+  const std::string_view before = text.substr(0, byte);
+  const size_t newline = before.rfind('\n');
+  return {std::string(file),
+          {},
+          std::move(message),
+          {},
+          static_cast<int>(std::count(before.begin(), before.end(), '\n')) + 1,
+          static_cast<int>(newline == std::string_view::npos ? byte + 1 : byte - newline)};
 }
 
 void report_issues(const ProfileIssues& issues, Diagnostics& diags) {

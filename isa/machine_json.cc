@@ -2,6 +2,7 @@
 // The text of a profile file as a tree of JSON values, and complaints about the file.
 #include "isa/machine_json.h"
 
+#include "isa/issue_text.h"
 #include "isa/machine_fields.h"
 
 #include <fmt/format.h>
@@ -32,15 +33,7 @@ void FileComplaints::add(std::string_view path, std::string message, std::string
 }
 
 void FileComplaints::add_at(std::string_view text, size_t byte, std::string message) {
-  const std::string_view before = text.substr(0, byte);
-  const size_t newline = before.rfind('\n');
-  issues_.push_back(
-      {std::string(file_),
-       {},
-       std::move(message),
-       {},
-       static_cast<int>(std::count(before.begin(), before.end(), '\n')) + 1,
-       static_cast<int>(newline == std::string_view::npos ? byte + 1 : byte - newline)});
+  issues_.push_back(issue_at_byte(file_, text, byte, std::move(message)));
   any_ = true;
 }
 

@@ -4,6 +4,7 @@
 // for kind and range, every complaint names its key path, and what is wrong leaves the default in
 // place.
 #include "isa/file_io.h"
+#include "isa/issue_text.h"
 #include "isa/suggest.h"
 #include "runtime/profile/profile.h"
 
@@ -375,16 +376,12 @@ std::optional<Json> parse(std::string_view text,
     root = Json::parse(text.begin(), text.end(), watch);
   } catch (const Json::parse_error& error) {
     const size_t byte = std::min<size_t>(error.byte == 0 ? 0 : error.byte - 1, text.size());
-    const std::string_view before = text.substr(0, byte);
-    const size_t newline = before.rfind('\n');
-    issues.push_back(
-        {std::string(file),
-         {},
-         fmt::format("no valid JSON at byte {}: expected a profile, as `ptoprof run -o` writes it",
-                     byte),
-         {},
-         static_cast<int>(std::count(before.begin(), before.end(), '\n')) + 1,
-         static_cast<int>(newline == std::string_view::npos ? byte + 1 : byte - newline)});
+    issues.push_back(isa::issue_at_byte(
+        file,
+        text,
+        byte,
+        fmt::format("no valid JSON at byte {}: expected a profile, as `ptoprof run -o` writes it",
+                    byte)));
     return std::nullopt;
   } catch (const Json::exception& error) {
     complaints.add({}, fmt::format("no valid JSON: {}", error.what()));
