@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Regions of a grid hold what they must, and their bounds hold for every lane.
 #include "isa/affine.h"
+#include "random_choice.h"
 
 #include <doctest/doctest.h>
 
@@ -66,35 +67,34 @@ TEST_CASE("a cut bounds what goes with it") {
 
 TEST_CASE("random regions hold what they must") {
   std::mt19937 random(11);
-  const auto between = [&](int low, int high) {
-    return low + static_cast<int>(random() % static_cast<unsigned>(high - low + 1));
-  };
+  RandomChoice choose(random);
   unsigned exact = 0;
   for (int round = 0; round < 3000; ++round) {
     Place extents{};
-    std::generate(
-        extents.begin(), extents.end(), [&] { return static_cast<uint32_t>(between(1, 4)); });
+    std::generate(extents.begin(), extents.end(), [&] {
+      return static_cast<uint32_t>(choose.between(1, 4));
+    });
     const auto some_steps = [&] {
       Steps steps{};
       std::generate(steps.begin(), steps.end(), [&] {
-        return between(0, 2) == 0 ? 0 : int64_t{between(-3, 6)};
+        return choose.between(0, 2) == 0 ? 0 : int64_t{choose.between(-3, 6)};
       });
       return steps;
     };
     const Steps unit = some_steps();
     AffineRegion region(extents);
     std::vector<HalfSpace> halves;
-    for (int i = between(0, 3); i > 0; --i) {
-      HalfSpace half{between(0, 1) == 0 ? unit : some_steps(), between(-3, 20)};
+    for (int i = choose.between(0, 3); i > 0; --i) {
+      HalfSpace half{choose.between(0, 1) == 0 ? unit : some_steps(), choose.between(-3, 20)};
       const auto other = half.complement();
       REQUIRE(other.has_value());
       each_place(extents,
                  [&](const Place& place) { REQUIRE(holds(half, place) != holds(*other, place)); });
-      halves.push_back(between(0, 1) == 0 ? half : *other);
+      halves.push_back(choose.between(0, 1) == 0 ? half : *other);
       region.cut(halves.back());
     }
-    const int64_t times = between(1, 5);
-    Steps steps = between(0, 2) == 0 ? some_steps() : unit;
+    const int64_t times = choose.between(1, 5);
+    Steps steps = choose.between(0, 2) == 0 ? some_steps() : unit;
     std::for_each(steps.begin(), steps.end(), [&](int64_t& step) { step *= times; });
     const auto bounds = region.bounds(steps);
     REQUIRE(bounds.has_value());

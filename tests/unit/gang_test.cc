@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Gangs of blocks: nobody can tell them from blocks that run one by one.
+#include "random_choice.h"
 #include "sim_fixture.h"
 #include "simulator/access_ledger.h"
 #include "simulator/gang.h"
@@ -254,25 +255,26 @@ TEST_CASE("kernels that can name their block form no gangs") {
 
 /// A kernel of loads, stores and sums at random places near the lane's own.
 std::string random_body(std::mt19937& random) {
-  const auto below = [&](uint32_t bound) { return static_cast<uint32_t>(random() % bound); };
+  RandomChoice choose(random);
   std::string body = "mov.u32 r0, %gid.x\nmov.u32 r1, %lane\nand.b32 r5, r0, 31\n";
-  const uint32_t count = 2 + below(6);
+  const uint32_t count = 2 + choose.below(6);
   for (uint32_t i = 0; i < count; ++i) {
-    const std::string reg = "r" + std::to_string(2 + below(3));
-    const bool is_own = below(3) != 0;
-    const std::string array = below(2) == 0 ? "a" : "o";
-    const uint32_t distance = below(65) * 4;
+    const std::string reg = "r" + std::to_string(2 + choose.below(3));
+    const bool is_own = choose.below(3) != 0;
+    const std::string array = choose.below(2) == 0 ? "a" : "o";
+    const uint32_t distance = choose.below(65) * 4;
     const std::string offset =
-        is_own ? "" : (below(2) == 0 ? " + " : " - ") + std::to_string(distance);
-    const std::string index = below(8) == 0 ? "r5" : "r0";
+        is_own ? "" : (choose.below(2) == 0 ? " + " : " - ") + std::to_string(distance);
+    const std::string index = choose.below(8) == 0 ? "r5" : "r0";
     const std::string place = "hbm[" + array + " + " + index + "*4" + offset + "]";
-    const uint32_t kind = below(8);
+    const uint32_t kind = choose.below(8);
     if (kind == 0) {
-      body += "and.b32 r6, r2, " + std::to_string(1u << below(6)) + "\ncmp.ne.u32 p0, r6, 0\n@p0 ";
+      body += "and.b32 r6, r2, " + std::to_string(1u << choose.below(6)) +
+              "\ncmp.ne.u32 p0, r6, 0\n@p0 ";
     } else if (kind == 1) {
       body += "cmp.lt.u32 p0, r0, n\n@p0 ";
     }
-    const uint32_t what = below(4);
+    const uint32_t what = choose.below(4);
     body += what == 0   ? "load.u32 " + reg + ", " + place
             : what == 3 ? "mad.u32 " + reg + ", r3, 7, r0"
                         : "store.u32 " + place + ", " + reg;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Lanes that meet are found, against a look at all pairs of lanes.
+#include "random_choice.h"
 #include "simulator/grid_accesses.h"
 
 #include <doctest/doctest.h>
@@ -137,15 +138,13 @@ TEST_CASE("tiles of a transpose") {
 
 TEST_CASE("random accesses: no meeting is missed") {
   std::mt19937 random(3);
-  const auto between = [&](int low, int high) {
-    return low + static_cast<int>(random() % static_cast<unsigned>(high - low + 1));
-  };
+  RandomChoice choose(random);
   unsigned counts[3] = {};
   unsigned exact = 0;
   for (int round = 0; round < 4000; ++round) {
     std::array<uint32_t, kAxes> extents{};
     std::generate(extents.begin(), extents.end(), [&] {
-      return static_cast<uint32_t>(between(0, 2) == 0 ? 1 : between(1, 4));
+      return static_cast<uint32_t>(choose.between(0, 2) == 0 ? 1 : choose.between(1, 4));
     });
     // An address that counts through some axes in some order, with or without gaps.
     std::array<size_t, kAxes> order = {0, 1, 2, 3, 4, 5};
@@ -153,8 +152,8 @@ TEST_CASE("random accesses: no meeting is missed") {
     std::array<int64_t, kAxes> steps{};
     int64_t next = 4;
     for (const size_t i : order) {
-      steps[i] = between(0, 9) == 0 ? 0 : between(0, 5) == 0 ? -next : next;
-      next *= int64_t{extents[i]} + (between(0, 7) == 0 ? between(-1, 1) : 0);
+      steps[i] = choose.between(0, 9) == 0 ? 0 : choose.between(0, 5) == 0 ? -next : next;
+      next *= int64_t{extents[i]} + (choose.between(0, 7) == 0 ? choose.between(-1, 1) : 0);
       next = std::max<int64_t>(next, 4);
     }
     const size_t fast = order[0];
@@ -162,8 +161,8 @@ TEST_CASE("random accesses: no meeting is missed") {
     HalfSpace cut;
     cut.steps[fast] = 1;
     cut.steps[slow] = int64_t{extents[fast]};
-    cut.most = between(0, 12);
-    const bool has_cut = between(0, 1) == 0;
+    cut.most = choose.between(0, 12);
+    const bool has_cut = choose.between(0, 1) == 0;
     if (has_cut) { // rows of so many lanes
       for (size_t i = 2; i < kAxes; ++i) {
         steps[order[i]] = steps[order[i]] /
@@ -172,20 +171,21 @@ TEST_CASE("random accesses: no meeting is missed") {
       }
     }
     std::vector<Access> accesses;
-    for (int i = between(1, 3); i > 0; --i) {
+    for (int i = choose.between(1, 3); i > 0; --i) {
       AffineRegion region(extents);
       if (has_cut) {
         region.cut(cut);
       }
-      const int64_t apart = between(0, 2) == 0 ? 0 : 4 * between(-6, 6) + (between(0, 9) == 0);
+      const int64_t apart =
+          choose.between(0, 2) == 0 ? 0 : 4 * choose.between(-6, 6) + (choose.between(0, 9) == 0);
       std::array<int64_t, kAxes> own = steps;
-      if (between(0, 9) == 0) {
+      if (choose.between(0, 9) == 0) {
         own[order[2]] += 4;
       }
       accesses.push_back(access_of(region,
                                    value_of(kBase + static_cast<uint64_t>(apart), own),
-                                   between(0, 3) == 0 ? 8 : 4,
-                                   between(0, 2) != 0));
+                                   choose.between(0, 3) == 0 ? 8 : 4,
+                                   choose.between(0, 2) != 0));
     }
     const Meeting truth = meeting_by_bytes(accesses);
     const Meeting told = meeting_of(accesses);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is proven of a grid holds, and what does not hold is not proven.
+#include "random_choice.h"
 #include "sim_fixture.h"
 #include "simulator/checks/race_check.h"
 #include "simulator/grid_proof.h"
@@ -366,29 +367,27 @@ skip:
 
 TEST_CASE("random kernels: what is proven ends well in any order, without a race") {
   std::mt19937 random(7);
-  const auto below = [&](unsigned end) { return static_cast<unsigned>(random() % end); };
-  const auto pick = [&](std::initializer_list<const char*> words) {
-    return std::string(*(words.begin() + below(static_cast<unsigned>(words.size()))));
-  };
+  RandomChoice choose(random);
   unsigned proven = 0;
   unsigned raced = 0;
   for (unsigned round = 0; round < 400; ++round) {
     std::string body = "    mov.u32 r0, %gid.x\n    mov.u32 r5, %gsize.x\n";
-    const unsigned accesses = 1 + below(4);
+    const unsigned accesses = 1 + choose.below(4);
     for (unsigned i = 0; i < accesses; ++i) {
-      const std::string index = pick({"r0*4", "r0*4", "r0*4", "r0*8", "r1*4", "r1*4"});
-      const std::string offset = pick({"", "", "", " + 4", " + 25600", " - 4"});
-      const std::string array = pick({"a", "o", "o"});
-      body += "    mad.u32 r1, r0, " + pick({"1", "1", "2", "m"}) + ", " +
-              pick({"0", "0", "r5", "6399"}) + "\n";
-      body += below(2) == 0 ? "    load.u32 r2, hbm[" + array + " + " + index + offset + "]\n"
-                            : "    store.u32 hbm[" + array + " + " + index + offset + "], r2\n";
-      body += below(4) == 0 ? "    add.u32 r2, r2, r0\n" : "    add.u32 r2, r2, r2\n";
-      body += below(3) == 0
-                  ? "    cmp." + pick({"lt", "ge", "eq", "ne", "le", "gt"}) + ".u32 p0, " +
-                        pick({"r0", "r1"}) + ", " + std::to_string(below(6500)) + "\n"
+      const std::string index = choose.pick({"r0*4", "r0*4", "r0*4", "r0*8", "r1*4", "r1*4"});
+      const std::string offset = choose.pick({"", "", "", " + 4", " + 25600", " - 4"});
+      const std::string array = choose.pick({"a", "o", "o"});
+      body += "    mad.u32 r1, r0, " + choose.pick({"1", "1", "2", "m"}) + ", " +
+              choose.pick({"0", "0", "r5", "6399"}) + "\n";
+      body += choose.below(2) == 0
+                  ? "    load.u32 r2, hbm[" + array + " + " + index + offset + "]\n"
+                  : "    store.u32 hbm[" + array + " + " + index + offset + "], r2\n";
+      body += choose.below(4) == 0 ? "    add.u32 r2, r2, r0\n" : "    add.u32 r2, r2, r2\n";
+      body += choose.below(3) == 0
+                  ? "    cmp." + choose.pick({"lt", "ge", "eq", "ne", "le", "gt"}) + ".u32 p0, " +
+                        choose.pick({"r0", "r1"}) + ", " + std::to_string(choose.below(6500)) + "\n"
                   : "";
-      const unsigned how = below(8);
+      const unsigned how = choose.below(8);
       body += how == 0   ? "@p0 exit\n"
               : how == 1 ? "@!p0 exit\n"
               : how == 2 ? "@p0 bra end\n"

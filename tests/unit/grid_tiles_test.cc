@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is proven of kernels over tiles: two-dimensional grids, scratchpad, block barriers.
+#include "random_choice.h"
 #include "sim_fixture.h"
 #include "simulator/grid_proof.h"
 
@@ -269,39 +270,39 @@ next:
 
 TEST_CASE("random kernels over tiles: what is proven ends well, and no blocks meet") {
   std::mt19937 random(17);
-  const auto below = [&](unsigned end) { return static_cast<unsigned>(random() % end); };
-  const auto pick = [&](std::initializer_list<const char*> words) {
-    return std::string(*(words.begin() + below(static_cast<unsigned>(words.size()))));
-  };
+  RandomChoice choose(random);
   unsigned proven = 0;
   unsigned met = 0;
   for (unsigned round = 0; round < 500; ++round) {
     std::string body = kPlace;
-    const unsigned steps = 2 + below(5);
+    const unsigned steps = 2 + choose.below(5);
     for (unsigned i = 0; i < steps; ++i) {
-      body += "    mad.u32 r6, " + pick({"r1", "r1", "r1", "r3"}) + ", " + pick({"w", "w", "79"}) +
-              ", " + pick({"r0", "r0", "r2"}) + "\n";
-      const std::string offset = pick({"", "", "", " + 4", " + 320", " - 320"});
-      const std::string index = pick({"r4", "r4", "r6"});
-      body += "    cmp." + pick({"lt", "ge", "eq", "le", "gt"}) + ".u32 p0, " +
-              pick({"r0", "r1", "r2", "r3", "r4"}) + ", " + std::to_string(below(100)) + "\n";
-      body +=
-          below(3) == 0 ? "    cmp.lt.and.u32 p0, r1, " + std::to_string(below(70)) + ", p0\n" : "";
-      const unsigned how = below(7);
+      body += "    mad.u32 r6, " + choose.pick({"r1", "r1", "r1", "r3"}) + ", " +
+              choose.pick({"w", "w", "79"}) + ", " + choose.pick({"r0", "r0", "r2"}) + "\n";
+      const std::string offset = choose.pick({"", "", "", " + 4", " + 320", " - 320"});
+      const std::string index = choose.pick({"r4", "r4", "r6"});
+      body += "    cmp." + choose.pick({"lt", "ge", "eq", "le", "gt"}) + ".u32 p0, " +
+              choose.pick({"r0", "r1", "r2", "r3", "r4"}) + ", " +
+              std::to_string(choose.below(100)) + "\n";
+      body += choose.below(3) == 0
+                  ? "    cmp.lt.and.u32 p0, r1, " + std::to_string(choose.below(70)) + ", p0\n"
+                  : "";
+      const unsigned how = choose.below(7);
       if (how == 0) {
         body += "@p0 exit\n";
       } else if (how == 1) {
         body += "@!p0 bra skip" + std::to_string(i) + "\n";
       }
       const std::string guard = how == 2 ? "@p0 " : how == 3 ? "@!p0 " : "    ";
-      body += guard + (below(2) == 0 ? "load.u32 r7, hbm[" + pick({"a", "o"}) + " + " + index +
-                                           "*4" + offset + "]\n"
-                                     : "store.u32 hbm[o + " + index + "*4" + offset + "], r7\n");
-      if (below(3) == 0) {
+      body +=
+          guard + (choose.below(2) == 0 ? "load.u32 r7, hbm[" + choose.pick({"a", "o"}) + " + " +
+                                              index + "*4" + offset + "]\n"
+                                        : "store.u32 hbm[o + " + index + "*4" + offset + "], r7\n");
+      if (choose.below(3) == 0) {
         body += "    store.u32 l1[t + r5*4], r7\n    load.u32 r7, l1[t + r5*4]\n";
       }
       body += how == 1 ? "skip" + std::to_string(i) + ":\n" : "";
-      body += how != 1 && below(4) == 0 ? "    barrier_block\n" : "";
+      body += how != 1 && choose.below(4) == 0 ? "    barrier_block\n" : "";
     }
     CAPTURE(body);
     const Case about = tiles(body + "    exit\n");

@@ -2,6 +2,7 @@
 // Values kept as linear functions of the lane give what lanes computed one warp at a time give:
 // the functional driver against the lockstep schedule, which steps warps and keeps none.
 #include "isa/linear.h"
+#include "random_choice.h"
 #include "sim_fixture.h"
 
 #include <random>
@@ -275,34 +276,36 @@ TEST_CASE("registers of a block can be read whenever it rests") {
 
 TEST_CASE("random chains of integer insns") {
   std::mt19937 random(20);
-  const auto below = [&](unsigned n) { return static_cast<unsigned>(random() % n); };
+  RandomChoice choose(random);
   for (unsigned round = 0; round < 60; ++round) {
     std::string body = "    mov.u32 r0, %tid.x\n    mov.u32 r1, %tid.y\n    mov.u32 r2, %gid.x\n"
                        "    mov.u32 r3, %ctaid.x\n    mov.u32 r4, %lane\n    mov.u32 r5, %warp\n";
     for (unsigned i = 0; i < 30; ++i) {
-      const std::string guard = below(5) == 0 ? "@p" + std::to_string(below(2)) + " " : "    ";
-      const std::string d = "r" + std::to_string(below(6));
+      const std::string guard =
+          choose.below(5) == 0 ? "@p" + std::to_string(choose.below(2)) + " " : "    ";
+      const std::string d = "r" + std::to_string(choose.below(6));
       const auto source = [&] {
-        const unsigned kind = below(8);
+        const unsigned kind = choose.below(8);
         return kind < 6    ? "r" + std::to_string(kind)
                : kind == 6 ? std::string("n")
                            : std::to_string(static_cast<int64_t>(random()) - (int64_t{1} << 31));
       };
       const char* kTwo[] = {"add.u32", "sub.s32", "mul.u32", "and.b32", "max.s32"};
       const char* kCompare[] = {"eq", "ne", "lt", "le", "gt", "ge"};
-      const unsigned what = below(9);
+      const unsigned what = choose.below(9);
       if (what < 5) {
         body += guard + kTwo[what] + " " + d + ", " + source() + ", " + source() + "\n";
       } else if (what == 5) {
         body += guard + "mad.u32 " + d + ", " + source() + ", " + source() + ", " + source() + "\n";
       } else if (what == 6) {
-        body += guard + "shl.b32 " + d + ", " + source() + ", " + std::to_string(below(40)) + "\n";
+        body += guard + "shl.b32 " + d + ", " + source() + ", " + std::to_string(choose.below(40)) +
+                "\n";
       } else if (what == 7) {
         body += guard + "mov.u32 " + d + ", " + source() + "\n";
       } else {
-        const std::string type = below(2) == 0 ? "u32" : "s32";
-        body += guard + "cmp." + kCompare[below(6)] + "." + type + " p" + std::to_string(below(2)) +
-                ", " + source() + ", " + source() + "\n";
+        const std::string type = choose.below(2) == 0 ? "u32" : "s32";
+        body += guard + "cmp." + kCompare[choose.below(6)] + "." + type + " p" +
+                std::to_string(choose.below(2)) + ", " + source() + ", " + source() + "\n";
       }
     }
     body += "    mov.u32 r9, %tid.y\n    mov.u32 r8, %ntid.x\n    mov.u32 r7, %tid.x\n"
