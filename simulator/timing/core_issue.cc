@@ -90,6 +90,16 @@ void CoreModel::release_blocked(TimedBlock& block, uint64_t issue_cycle, const I
   }
 }
 
+inline ScoreEntry
+CoreModel::book_pipe(const TimedWarp& warp, const InsnTiming& timing, uint64_t cycle) {
+  Servers& pipe = pipes_[timing.unit + 1];
+  const double start = pipe.reserve(static_cast<double>(cycle), timing.interval_cycles);
+  ScoreEntry score;
+  score.done_cycle = whole_cycle(start + timing.latency_cycles);
+  score.writer_pc = warp.pc;
+  return score;
+}
+
 bool CoreModel::issue_plain(TimedWarp& warp, const InsnTiming& timing, uint64_t cycle) {
   TimedBlock& block = *warp.block;
   uint32_t lanes = 0;
@@ -100,11 +110,7 @@ bool CoreModel::issue_plain(TimedWarp& warp, const InsnTiming& timing, uint64_t 
   run_.has_fault = false;
   charge_issue(warp, cycle);
   count_issues(warp.pc, 1, lanes, cycle);
-  Servers& pipe = pipes_[timing.unit + 1];
-  const double start = pipe.reserve(static_cast<double>(cycle), timing.interval_cycles);
-  ScoreEntry score;
-  score.done_cycle = whole_cycle(start + timing.latency_cycles);
-  score.writer_pc = warp.pc;
+  const ScoreEntry score = book_pipe(warp, timing, cycle);
   block.end_cycle = std::max(block.end_cycle, score.done_cycle);
   for (const ScoreIndex index : timing.writes) {
     warp.score[index] = score;
@@ -127,10 +133,7 @@ void CoreModel::issue_of_lanes(TimedWarp& warp, const InsnTiming& timing, uint64
     const ResultTime result = book_memory(warp, record, timing, cycle, nullptr, is_pending);
     score = ScoreEntry::from(result, warp.pc);
   } else {
-    Servers& pipe = pipes_[timing.unit + 1];
-    const double start = pipe.reserve(static_cast<double>(cycle), timing.interval_cycles);
-    score.done_cycle = whole_cycle(start + timing.latency_cycles);
-    score.writer_pc = warp.pc;
+    score = book_pipe(warp, timing, cycle);
   }
   block.end_cycle = std::max(block.end_cycle, score.done_cycle);
   settle(warp, timing, score, cycle);

@@ -196,29 +196,19 @@ uint64_t CoreModel::fetch_ready(uint64_t line, uint64_t cycle) {
 }
 
 void CoreModel::find_holds(TimedWarp& warp, const InsnTiming& timing) {
+  hold_for_control(warp);
   Holds& holds = warp.holds;
-  holds.branch = warp.branch_ready;
-  holds.hold = warp.hold_until;
-  holds.hold_reason = warp.hold_reason;
-  holds.fetch = 0;
   if (has_fetch_) {
     const uint64_t reached = std::max({warp.cursor, holds.branch, holds.hold});
     const uint64_t fetched = fetch_ready(timing.fetch_line, reached);
     holds.fetch = fetched == reached ? 0 : fetched;
   }
-  holds.operand = {};
-  holds.operand_index = kScoreCount;
   const bool passes_over = timing.is_block_scoped && warp.warp != 0;
-  if (!passes_over) {
-    uint64_t latest = 0;
-    for (const ScoreIndex index : timing.awaits) {
-      const uint64_t done = warp.score[index].done_cycle;
-      holds.operand_index = done > latest ? index : holds.operand_index;
-      latest = std::max(latest, done);
-    }
-    if (latest != 0) {
-      holds.operand = warp.score[holds.operand_index];
-    }
+  if (passes_over) {
+    holds.operand = {};
+    holds.operand_index = kScoreCount;
+  } else {
+    hold_for_registers(warp, timing);
     if (timing.waits_for_more) {
       const auto wait_for = [&](const ScoreEntry& entry, ScoreIndex index) {
         if (entry.done_cycle > holds.operand.done_cycle) {

@@ -185,6 +185,9 @@ private:
   void await_registers(TimedWarp& warp, uint32_t pc) const;
   void find_ready(TimedWarp& warp, const TimedHost::Next& next);
   void find_holds(TimedWarp& warp, const InsnTiming& timing);
+  /// What may hold it, but for code: a branch, a barrier, the latest of its registers.
+  static void hold_for_control(TimedWarp& warp);
+  static void hold_for_registers(TimedWarp& warp, const InsnTiming& timing);
   [[nodiscard]] uint64_t fetch_ready(uint64_t line, uint64_t cycle);
   /// When a pipe of it is free; unit + 1, 0: no unit.
   [[nodiscard]] double unit_free(unsigned unit) const {
@@ -210,6 +213,8 @@ private:
   /// come with others is left out. False, and nothing done: the host executes it as any other.
   void issue_of_lanes(TimedWarp& warp, const InsnTiming& timing, uint64_t cycle);
   bool issue_plain(TimedWarp& warp, const InsnTiming& timing, uint64_t cycle);
+  /// Of an insn of lanes alone that does not go to memory: when its results are there.
+  ScoreEntry book_pipe(const TimedWarp& warp, const InsnTiming& timing, uint64_t cycle);
   /// Accounts for the cycles since the warp's latest issue. `entry` may be null, here and below:
   /// no timeline is recorded.
   void
@@ -349,17 +354,15 @@ private:
   CoreCounters counters_;
 };
 
-inline void CoreModel::await_registers(TimedWarp& warp, uint32_t pc) const {
-  const InsnTiming& timing = run_.program[pc];
-  warp.pc = pc;
-  warp.sight = sight_;
-  warp.is_free = false;
-  warp.unit = timing.unit;
+inline void CoreModel::hold_for_control(TimedWarp& warp) {
   Holds& holds = warp.holds;
   holds.fetch = 0;
   holds.branch = warp.branch_ready;
   holds.hold = warp.hold_until;
   holds.hold_reason = warp.hold_reason;
+}
+
+inline void CoreModel::hold_for_registers(TimedWarp& warp, const InsnTiming& timing) {
   uint64_t latest = 0;
   ScoreIndex latest_index = kScoreCount;
   for (const ScoreIndex index : timing.awaits) {
@@ -369,13 +372,23 @@ inline void CoreModel::await_registers(TimedWarp& warp, uint32_t pc) const {
       latest_index = index;
     }
   }
-  holds.operand_index = latest_index;
+  warp.holds.operand_index = latest_index;
   if (latest != 0) {
-    holds.operand = warp.score[latest_index];
+    warp.holds.operand = warp.score[latest_index];
   } else {
-    holds.operand = {};
+    warp.holds.operand = {};
   }
-  warp.ready = std::max(std::max(warp.cursor, latest), std::max(holds.branch, holds.hold));
+}
+
+inline void CoreModel::await_registers(TimedWarp& warp, uint32_t pc) const {
+  const InsnTiming& timing = run_.program[pc];
+  warp.pc = pc;
+  warp.sight = sight_;
+  warp.is_free = false;
+  warp.unit = timing.unit;
+  hold_for_control(warp);
+  hold_for_registers(warp, timing);
+  warp.ready = std::max(warp.cursor, warp.holds.ready());
 }
 
 } // namespace pto::sim

@@ -20,25 +20,18 @@ PTO_HOST_LOOP void read_vector(Vector& to, const Element* from) {
   __builtin_memcpy(&to, from, sizeof(Vector));
 }
 
-/// Numbers below kNone of a warp's lanes, behind so many that are kNone.
-struct TinyLaneNumbers {
+/// Numbers below kNone of a warp's lanes, behind so many that are kNone, which no lane has.
+template <class Number, Number kNoNumber> struct NumbersOfLanes {
   static constexpr unsigned kLanes = isa::kWarpLanes;
-  static constexpr uint8_t kNone = 0xFF;
-  alignas(32) std::array<uint8_t, 2 * kLanes> number;
+  static constexpr Number kNone = kNoNumber;
+  alignas(32) std::array<Number, 2 * kLanes> number;
 
-  [[nodiscard]] uint8_t* lanes() { return number.data() + kLanes; }
-  [[nodiscard]] const uint8_t* lanes() const { return number.data() + kLanes; }
+  [[nodiscard]] Number* lanes() { return number.data() + kLanes; }
+  [[nodiscard]] const Number* lanes() const { return number.data() + kLanes; }
 };
-
-/// Numbers below 2^16 of a warp's lanes, behind so many that are kNone.
-struct SmallLaneNumbers {
-  static constexpr unsigned kLanes = isa::kWarpLanes;
-  static constexpr uint16_t kNone = 0xFFFF;
-  alignas(32) std::array<uint16_t, 2 * kLanes> number;
-
-  [[nodiscard]] uint16_t* lanes() { return number.data() + kLanes; }
-  [[nodiscard]] const uint16_t* lanes() const { return number.data() + kLanes; }
-};
+using TinyLaneNumbers = NumbersOfLanes<uint8_t, 0xFF>;
+using SmallLaneNumbers = NumbersOfLanes<uint16_t, 0xFFFF>;
+using LaneNumbers = NumbersOfLanes<uint32_t, 1u << 31>;
 
 /// Calls act(half, own, other) for each pair of a lane and one before it: numbers of one half of
 /// the lanes, and of those so many lanes before them.
@@ -62,16 +55,6 @@ PTO_HOST_LOOP void for_each_pair(const SmallLaneNumbers& numbers, const Act& act
     act(1, high, other);
   }
 }
-
-/// Numbers below kNone of a warp's lanes, behind so many that are kNone, which no lane has.
-struct LaneNumbers {
-  static constexpr unsigned kLanes = isa::kWarpLanes;
-  static constexpr uint32_t kNone = 1u << 31;
-  std::array<uint32_t, 2 * kLanes> number;
-
-  [[nodiscard]] uint32_t* lanes() { return number.data() + kLanes; }
-  [[nodiscard]] const uint32_t* lanes() const { return number.data() + kLanes; }
-};
 
 /// repeats[i]: all bits set if a lane before lane i has the number of lane i. Compares all pairs,
 /// in pieces of which the host does one at a time.
