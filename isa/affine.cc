@@ -25,10 +25,6 @@ private:
   bool fits_ = true;
 };
 
-int64_t floor_div(int64_t a, int64_t positive) {
-  return a / positive - (a % positive < 0 ? 1 : 0);
-}
-
 /// How many times `unit` the steps are on the axes of `unit`; 0: no whole number of times.
 int64_t multiple_of(const std::array<int64_t, kAxes>& steps,
                     const std::array<int64_t, kAxes>& unit) {

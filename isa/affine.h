@@ -35,6 +35,14 @@ struct AffineValue {
     return all == 0;
   }
   static constexpr AffineValue uniform(uint64_t value) { return {.base = value, .steps = {}}; }
+  /// Of a value of 64 bits, which they change by so much modulo 2^64.
+  constexpr std::array<int64_t, kAxes> signed_steps() const {
+    std::array<int64_t, kAxes> numbers{};
+    for (size_t i = 0; i < kAxes; ++i) {
+      numbers[i] = static_cast<int64_t>(steps[i]);
+    }
+    return numbers;
+  }
   constexpr AffineValue operator+(const AffineValue& other) const {
     AffineValue sum = *this;
     sum.base += other.base;
@@ -63,6 +71,11 @@ struct AffineValue {
   }
 };
 
+/// Rounded down.
+constexpr int64_t floor_div(int64_t a, int64_t positive) {
+  return a / positive - (a % positive < 0 ? 1 : 0);
+}
+
 /// Places where the sum of place[i] * steps[i] is `most` at most.
 struct HalfSpace {
   std::array<int64_t, kAxes> steps{};
@@ -86,6 +99,7 @@ public:
 
   /// Of a box that holds all places; cuts make it smaller.
   const std::array<uint32_t, kAxes>& extents() const { return extents_; }
+  bool operator==(const AffineRegion&) const = default;
   /// In lowest terms: their steps have no common factor, and are 0 where there is one place.
   const std::vector<HalfSpace>& cuts() const { return cuts_; }
   /// Leaves out the places outside of `half`, as far as a region can say.

@@ -12,6 +12,7 @@
 #include "simulator/block.h"
 #include "simulator/each_lane.h"
 #include "simulator/issue_record.h"
+#include "simulator/known_values.h"
 #include "simulator/launch.h"
 #include "simulator/linear_access.h"
 #include "simulator/program.h"
@@ -227,6 +228,9 @@ private:
   void execute_once();
   /// `lane` counts within the span.
   static uint64_t lane_of(const isa::LinearValue& value, uint32_t lane);
+  KnownRegisters<isa::LinearValue> linear_registers() const {
+    return {linear_, linear32_.data(), linear64_.data()};
+  }
   bool linear_source(const isa::Operand& operand, isa::LinearValue& value) const;
   bool linear_special(isa::Special special, isa::LinearValue& value) const;
 

@@ -10,6 +10,7 @@
 // asks a BlockRun for a register in between is told its value.
 #include "simulator/block_context.h"
 #include "simulator/each_bit.h"
+#include "simulator/known_values.h"
 
 #include <algorithm>
 
@@ -153,73 +154,47 @@ void BlockContext::zero_registers() {
 // ---------------------------------------------------------------- executing
 
 bool BlockContext::linear_special(Special special, LinearValue& value) const {
-  const Dim3& block = image_.block;
-  const Dim3& grid = image_.grid;
-  const uint32_t extents[] = {block.x, block.y, block.z};
-  const uint32_t blocks[] = {grid.x, grid.y, grid.z};
-  const uint32_t lanes[] = {image_.extent.x, image_.extent.y, image_.extent.z};
-  const uint32_t places[] = {state_.ctaid.x, state_.ctaid.y, state_.ctaid.z};
-  const auto number = static_cast<unsigned>(special);
-  constexpr auto kFirst = static_cast<unsigned>(Special::kTidX);
-  const unsigned axis = (number - kFirst) % 3;
-  const auto is_of = [&](Special group) {
-    return number >= static_cast<unsigned>(group) && number < static_cast<unsigned>(group) + 3;
-  };
-  static_assert((static_cast<unsigned>(Special::kGsizeX) - kFirst) % 3 == 0);
-  if (is_of(Special::kTidX) || is_of(Special::kGidX)) {
-    if (extents[axis] == 1) {
-      value = {};
-    } else if (block.y == 1 && block.z == 1) {
-      value = {first_ * isa::kWarpLanes, 1, isa::kWarpLanes};
-    } else if (block.x == isa::kWarpLanes && block.z == 1) { // a warp a row
-      value = axis == 0 ? LinearValue{0, 1, 0} : LinearValue{first_, 0, 1};
-    } else {
-      return false;
-    }
-    value.base += is_of(Special::kGidX) ? uint64_t{places[axis]} * extents[axis] : 0;
-  } else if (is_of(Special::kNtidX)) {
-    value = LinearValue::uniform(extents[axis]);
-  } else if (is_of(Special::kCtaidX)) {
-    value = LinearValue::uniform(places[axis]);
-  } else if (is_of(Special::kNctaidX)) {
-    value = LinearValue::uniform(blocks[axis]);
-  } else if (is_of(Special::kGsizeX)) {
-    value = LinearValue::uniform(lanes[axis]);
-  } else if (special == Special::kLane) {
+  if (special == Special::kLane) {
     value = {0, 1, 0};
-  } else if (special == Special::kWarp) {
+    return true;
+  }
+  if (special == Special::kWarp) {
     value = {first_, 0, 1};
-  } else if (special == Special::kBlocksize) {
-    value = LinearValue::uniform(image_.lanes);
+    return true;
+  }
+  const std::optional<SpecialOfAxis> at = special_of_axis(special);
+  if (!at) {
+    return false;
+  }
+  const Dim3& block = image_.block;
+  const uint32_t extent = along(block, at->axis);
+  const uint32_t place = along(state_.ctaid, at->axis);
+  if (at->group == Special::kCtaidX) {
+    value = LinearValue::uniform(place);
+    return true;
+  }
+  if (extent == 1) {
+    value = {};
+  } else if (block.y == 1 && block.z == 1) {
+    value = {first_ * isa::kWarpLanes, 1, isa::kWarpLanes};
+  } else if (block.x == isa::kWarpLanes && block.z == 1) { // a warp a row
+    value = at->axis == 0 ? LinearValue{0, 1, 0} : LinearValue{first_, 0, 1};
   } else {
     return false;
   }
+  value.base += at->group == Special::kGidX ? uint64_t{place} * extent : 0;
   return true;
 }
 
 bool BlockContext::linear_source(const isa::Operand& operand, LinearValue& value) const {
-  switch (operand.kind) {
-  case isa::OperandKind::kReg32:
-    value = linear32_[operand.index];
-    return true;
-  case isa::OperandKind::kReg64:
-    value = linear64_[operand.index];
-    return true;
-  case isa::OperandKind::kImm:
-    value = LinearValue::uniform(operand.bits);
-    return true;
-  case isa::OperandKind::kParam:
-    value = LinearValue::uniform(image_.params[operand.index]);
-    return true;
-  case isa::OperandKind::kSymbol:
-    value = LinearValue::uniform(image_.program->object().symbols[operand.index].offset);
-    return true;
-  case isa::OperandKind::kSpecial:
-    return insn_->insn.operands[0].kind == isa::OperandKind::kReg32 &&
-           linear_special(static_cast<Special>(operand.index), value);
-  default:
-    return true; // no value
+  const bool is_for_predicate = insn_->insn.operands[0].kind != isa::OperandKind::kReg32;
+  if (operand.kind == isa::OperandKind::kSpecial && is_for_predicate) {
+    return false;
   }
+  const auto special = [&](Special which, LinearValue& found) {
+    return linear_special(which, found);
+  };
+  return source_value(operand, image_, linear_registers(), special, value);
 }
 
 bool BlockContext::execute_linear() {
@@ -284,11 +259,11 @@ void BlockContext::execute_once() {
 
 std::optional<LinearValue> BlockContext::linear_address(const isa::Operand& operand,
                                                         const AddressForm& form) const {
-  return sim::linear_address(operand.mem(),
-                             form.base,
-                             form.is_uniform_base,
-                             {linear_, linear32_.data(), linear64_.data()},
-                             count_);
+  const auto widened = [&](const LinearValue& value, bool is_signed) {
+    const auto range = isa::linear_range(value, count_, is_signed);
+    return range ? std::optional<LinearValue>(range->widened()) : std::nullopt;
+  };
+  return lane_address(operand.mem(), form.base, form.is_uniform_base, linear_registers(), widened);
 }
 
 bool BlockContext::plan_linear(const isa::Operand& operand,

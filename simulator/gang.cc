@@ -22,6 +22,12 @@ bool is_blind_to_blocks(Special special) {
          (special >= Special::kLanemaskEq && special <= Special::kLanemaskGe);
 }
 
+/// One-dimensional, of blocks of whole warps: a lane's number in the grid says all.
+bool is_line_of_warps(const LaunchImage& image) {
+  return image.block.y == 1 && image.block.z == 1 && image.grid.y == 1 && image.grid.z == 1 &&
+         image.lanes == image.padded_lanes;
+}
+
 bool is_simple(const Program& program) {
   constexpr isa::Flags kRuledOut = isa::kAtomic | isa::kAsync | isa::kCall | isa::kBlockBarrier |
                                    isa::kWaits | isa::kAllocates | isa::kFrees | isa::kPrints;

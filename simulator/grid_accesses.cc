@@ -8,12 +8,11 @@ namespace pto::sim {
 
 namespace {
 
+using isa::floor_div;
 using isa::kAxes;
 using isa::kFirstBlockAxis;
 using Access = GridAccesses::Access;
 using Meeting = GridAccesses::Meeting;
-
-constexpr int64_t kMostBytes = int64_t{1} << 48; // of an allocation: what is farther apart is apart
 
 /// An axis of the grid: the accesses of two places that are `n` apart on it are `step` * n bytes
 /// apart, but for what the smaller digits add.
@@ -32,21 +31,21 @@ public:
   Pairs(const Access& a, const Access& b)
       : apart_(static_cast<int64_t>(a.at.base - b.at.base)), overlap_{1 - size_of(a),
                                                                       size_of(b) - 1} {
-    std::array<int64_t, kAxes> steps{};
+    std::array<int64_t, kAxes> steps = a.at.signed_steps(); // of the digits that are left
     for (size_t i = 0; i < kAxes; ++i) {
       const Digit digit = {.axis = i,
-                           .step = static_cast<int64_t>(a.at.steps[i]),
+                           .step = steps[i],
                            .lowest_n = 1 - int64_t{b.region.extents()[i]},
                            .highest_n = int64_t{a.region.extents()[i]} - 1};
       if (digit.lowest_n == 0 && digit.highest_n == 0) {
+        steps[i] = 0;
         continue;
       }
       if (digit.step == 0) {
         free_axes_ |= 1u << i;
         continue;
       }
-      is_too_large_ = is_too_large_ || digit.step < -kMostBytes || digit.step > kMostBytes;
-      steps[i] = digit.step;
+      is_too_large_ = is_too_large_ || digit.step < -kFarBytes || digit.step > kFarBytes;
       digits_.push_back(digit);
     }
     std::sort(digits_.begin(), digits_.end(), [](const Digit& x, const Digit& y) {
@@ -75,7 +74,7 @@ public:
 private:
   static int64_t size_of(const Access& access) { return static_cast<int64_t>(access.bytes); }
   static bool is_near(const isa::Bounds& bounds) {
-    return bounds.lowest >= -kMostBytes && bounds.highest <= kMostBytes;
+    return bounds.lowest >= -kFarBytes && bounds.highest <= kFarBytes;
   }
 
   /// `apart`: bytes between the accesses of two places that are chosen up to digit `index`;
@@ -108,10 +107,6 @@ private:
     }
   }
 
-  static int64_t floor_div(int64_t a, int64_t positive) {
-    return a / positive - (a % positive < 0 ? 1 : 0);
-  }
-
   int64_t apart_;
   isa::Bounds overlap_; // of their distance, where they share a byte
   std::vector<Digit> digits_;
@@ -133,7 +128,7 @@ bool GridAccesses::add(Access access) {
   const bool is_known = std::any_of(accesses_.begin(), accesses_.end(), [&](const Access& other) {
     return other.at.base == access.at.base && other.at.steps == access.at.steps &&
            other.bytes == access.bytes && other.writes == access.writes &&
-           other.region.cuts() == access.region.cuts();
+           other.region == access.region;
   });
   if (!is_known) {
     accesses_.push_back(std::move(access));

@@ -16,6 +16,9 @@
 
 namespace pto::sim {
 
+/// More than any allocation has: what is farther apart is apart.
+inline constexpr int64_t kFarBytes = int64_t{1} << 48;
+
 class GridAccesses {
 public:
   struct Access {

@@ -7,7 +7,6 @@
 #include "simulator/launch.h"
 #include "simulator/parallel.h"
 
-#include <array>
 #include <utility>
 #include <vector>
 
@@ -232,15 +231,14 @@ private:
     }
     const uint64_t bytes =
         uint64_t{isa::size_bytes(decoded.insn.type)} * isa::vector_count(decoded.insn);
-    std::array<int64_t, isa::kAxes> steps{};
     uint64_t all_bits = at->base;
     for (size_t i = 0; i < isa::kAxes; ++i) {
-      steps[i] = static_cast<int64_t>(at->steps[i]);
       all_bits |= lanes.extents()[i] > 1 ? at->steps[i] : 0;
     }
-    const std::optional<isa::Bounds> bounds = lanes.bounds(steps);
+    const std::optional<isa::Bounds> bounds = lanes.bounds(at->signed_steps());
     if (!bounds || (all_bits & (bytes - 1)) != 0 || bounds->highest < bounds->lowest ||
-        static_cast<uint64_t>(bounds->highest) - static_cast<uint64_t>(bounds->lowest) > kFar) {
+        static_cast<uint64_t>(bounds->highest) - static_cast<uint64_t>(bounds->lowest) >
+            kFarBytes) {
       return false;
     }
     const uint64_t begin = at->base + static_cast<uint64_t>(bounds->lowest);
@@ -257,8 +255,6 @@ private:
            accesses_.add({*at, bytes, writes, begin, begin + size, lanes});
   }
 
-  static constexpr uint64_t kFar = uint64_t{1} << 48; // bytes, more than any allocation has
-
   const LaunchImage& image_;
   uint32_t pc_ = 0;
   GridValues values_;
@@ -270,11 +266,6 @@ private:
 };
 
 } // namespace
-
-bool is_line_of_warps(const LaunchImage& image) {
-  return image.block.y == 1 && image.block.z == 1 && image.grid.y == 1 && image.grid.z == 1 &&
-         image.lanes == image.padded_lanes;
-}
 
 std::optional<GridProof> prove_grid(const Launch& launch) {
   const LaunchImage& image = launch.image();

@@ -16,10 +16,6 @@
 namespace pto::sim {
 
 class Launch;
-struct LaunchImage;
-
-/// One-dimensional, of blocks of whole warps: a lane's number in the grid says all.
-bool is_line_of_warps(const LaunchImage& image);
 
 struct GridProof {
   uint64_t insns = 0;           // that a warp of the grid issues, at most

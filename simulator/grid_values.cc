@@ -14,7 +14,6 @@ using isa::AffineRegion;
 using isa::AffineSources;
 using isa::AffineValue;
 using isa::HalfSpace;
-using isa::kAxes;
 using isa::OperandKind;
 using isa::Special;
 
@@ -65,10 +64,7 @@ std::optional<Signs> outcomes(OneWarp& warp, bool other) {
 /// Where the difference of two numbers has such a sign.
 std::optional<GridCondition>
 where(const Signs& signs, const AffineValue& difference, const AffineRegion& region) {
-  HalfSpace half;
-  for (size_t i = 0; i < kAxes; ++i) {
-    half.steps[i] = static_cast<int64_t>(difference.steps[i]);
-  }
+  HalfSpace half{difference.signed_steps(), 0};
   const std::optional<isa::Bounds> bounds = region.bounds(half.steps);
   if (!bounds) {
     return std::nullopt;
@@ -122,6 +118,23 @@ std::optional<GridCondition> both(const GridCondition& a, const GridCondition& b
 std::optional<GridCondition> either(const GridCondition& a, const GridCondition& b) {
   const std::optional<GridCondition> neither = both(a.negation(), b.negation());
   return neither ? std::optional(neither->negation()) : std::nullopt;
+}
+
+/// One that goes up along an axis.
+bool affine_special(const Dim3& block, Special special, AffineValue& value) {
+  const std::optional<SpecialOfAxis> at = special_of_axis(special);
+  if (!at) {
+    return false;
+  }
+  value = {};
+  uint64_t& per_block = value.steps[isa::kFirstBlockAxis + at->axis];
+  if (at->group == Special::kCtaidX) {
+    per_block = 1;
+  } else {
+    value.steps[at->axis] = 1;
+    per_block = at->group == Special::kGidX ? along(block, at->axis) : 0;
+  }
+  return true;
 }
 
 } // namespace
@@ -191,71 +204,16 @@ void GridValues::follow(const ProgramInsn& decoded, const AffineRegion& region) 
 
 bool GridValues::sources_of(const ProgramInsn& decoded, AffineSources& sources) const {
   const isa::Insn& insn = decoded.insn;
+  const auto special = [&](Special which, AffineValue& value) {
+    return affine_special(image_->block, which, value);
+  };
   const size_t end = std::min<size_t>(insn.operand_count, sources.at.size());
   for (size_t i = 1; i < end; ++i) {
-    if (!source(insn.operands[i], sources.at[i])) {
+    if (!source_value(insn.operands[i], *image_, registers(), special, sources.at[i])) {
       return false;
     }
   }
   return decoded.reads.is_within(known_);
-}
-
-bool GridValues::source(const isa::Operand& operand, AffineValue& value) const {
-  switch (operand.kind) {
-  case OperandKind::kReg32:
-    value = at32_[operand.index];
-    return true;
-  case OperandKind::kReg64:
-    value = at64_[operand.index];
-    return true;
-  case OperandKind::kImm:
-    value = AffineValue::uniform(operand.bits);
-    return true;
-  case OperandKind::kParam:
-    value = AffineValue::uniform(image_->params[operand.index]);
-    return true;
-  case OperandKind::kSymbol:
-    value = AffineValue::uniform(image_->program->object().symbols[operand.index].offset);
-    return true;
-  case OperandKind::kSpecial:
-    return special(static_cast<Special>(operand.index), value);
-  case OperandKind::kPred:
-    return true; // of a comparison
-  default:
-    return false;
-  }
-}
-
-bool GridValues::special(Special special, AffineValue& value) const {
-  constexpr auto kFirst = static_cast<unsigned>(Special::kTidX);
-  static_assert((static_cast<unsigned>(Special::kGsizeX) - kFirst) % 3 == 0);
-  const auto number = static_cast<unsigned>(special);
-  const auto of = [](const Dim3& sizes, unsigned axis) {
-    return axis == 0 ? sizes.x : axis == 1 ? sizes.y : sizes.z;
-  };
-  if (special == Special::kBlocksize) {
-    value = AffineValue::uniform(image_->lanes);
-    return true;
-  }
-  if (number < kFirst || number >= static_cast<unsigned>(Special::kGsizeX) + 3) {
-    return false;
-  }
-  const unsigned axis = (number - kFirst) % 3;
-  const auto group = static_cast<Special>(number - axis);
-  if (group == Special::kNtidX) {
-    value = AffineValue::uniform(of(image_->block, axis));
-  } else if (group == Special::kNctaidX) {
-    value = AffineValue::uniform(of(image_->grid, axis));
-  } else if (group == Special::kGsizeX) {
-    value = AffineValue::uniform(of(image_->extent, axis));
-  } else {
-    value = {};
-    value.steps[axis] = group == Special::kCtaidX ? 0 : 1;
-    value.steps[isa::kFirstBlockAxis + axis] = group == Special::kTidX   ? 0
-                                               : group == Special::kGidX ? of(image_->block, axis)
-                                                                         : 1;
-  }
-  return true;
 }
 
 std::optional<GridCondition> GridValues::compare(const ProgramInsn& decoded,
@@ -295,32 +253,18 @@ std::optional<GridCondition> GridValues::compare(const ProgramInsn& decoded,
 
 std::optional<AffineValue> GridValues::address(const isa::MemRef& mem,
                                                const AffineRegion& region) const {
-  AffineValue at = AffineValue::uniform(static_cast<uint64_t>(int64_t{mem.offset}));
-  const auto widened = [&](unsigned index, bool is_signed) {
-    return known_.has_reg32(index) ? region.widened(at32_[index], is_signed) : std::nullopt;
-  };
-  std::optional<AffineValue> base;
+  auto base = static_cast<uint64_t>(int64_t{mem.offset});
   if (mem.base == isa::BaseKind::kParam) {
-    base = AffineValue::uniform(image_->params[mem.base_index]);
+    base += image_->params[mem.base_index];
   } else if (mem.base == isa::BaseKind::kSymbol) {
-    base = AffineValue::uniform(image_->program->object().symbols[mem.base_index].offset);
-  } else if (mem.base == isa::BaseKind::kReg && mem.space != isa::Space::kHbm) {
-    base = widened(mem.base_index, false);
-  } else if (mem.base == isa::BaseKind::kReg && known_.has_reg64(mem.base_index)) {
-    base = at64_[mem.base_index];
-  }
-  if (!base) {
+    base += image_->program->object().symbols[mem.base_index].offset;
+  } else if (mem.base != isa::BaseKind::kReg) {
     return std::nullopt;
   }
-  at = at + *base;
-  if (mem.index_reg != isa::kNoIndexReg) {
-    const std::optional<AffineValue> index = widened(mem.index_reg, true);
-    if (!index) {
-      return std::nullopt;
-    }
-    at = at + index->scaled(uint64_t{1} << mem.scale_log2);
-  }
-  return at;
+  const auto widened = [&](const AffineValue& value, bool is_signed) {
+    return region.widened(value, is_signed);
+  };
+  return lane_address(mem, base, false, registers(), widened);
 }
 
 } // namespace pto::sim

@@ -5,6 +5,7 @@
 
 #include "isa/affine.h"
 #include "isa/span_lanes.h"
+#include "simulator/known_values.h"
 #include "simulator/launch.h"
 #include "simulator/program.h"
 
@@ -46,8 +47,9 @@ public:
                                           const isa::AffineRegion& region) const;
 
 private:
-  bool source(const isa::Operand& operand, isa::AffineValue& value) const;
-  bool special(isa::Special special, isa::AffineValue& value) const;
+  KnownRegisters<isa::AffineValue> registers() const {
+    return {known_, at32_.data(), at64_.data()};
+  }
   bool sources_of(const ProgramInsn& decoded, isa::AffineSources& sources) const;
   std::optional<GridCondition> compare(const ProgramInsn& decoded,
                                        const isa::AffineSources& sources) const;

@@ -8,40 +8,6 @@ namespace pto::sim {
 
 using isa::LinearValue;
 
-std::optional<LinearValue> linear_address(const isa::MemRef& mem,
-                                          uint64_t base,
-                                          bool has_base,
-                                          const LinearRegisters& registers,
-                                          unsigned warps) {
-  LinearValue at = LinearValue::uniform(base);
-  const auto widened = [&](unsigned index, bool is_signed) {
-    const auto range = registers.known.has_reg32(index)
-                           ? isa::linear_range(registers.at32[index], warps, is_signed)
-                           : std::nullopt;
-    return range ? std::optional<LinearValue>(range->widened()) : std::nullopt;
-  };
-  if (mem.base == isa::BaseKind::kReg && !has_base) {
-    if (mem.space == isa::Space::kHbm) {
-      if (!registers.known.has_reg64(mem.base_index)) {
-        return std::nullopt;
-      }
-      at = at + registers.at64[mem.base_index];
-    } else if (const auto value = widened(mem.base_index, false)) {
-      at = at + *value;
-    } else {
-      return std::nullopt;
-    }
-  }
-  if (mem.index_reg != isa::kNoIndexReg) {
-    const auto value = widened(mem.index_reg, true);
-    if (!value) {
-      return std::nullopt;
-    }
-    at = at + value->scaled(uint64_t{1} << mem.scale_log2);
-  }
-  return at;
-}
-
 std::optional<AccessRange>
 linear_range_of(const LinearValue& at, uint32_t access_bytes, unsigned warps) {
   const auto lane_step = static_cast<int64_t>(at.lane_step);

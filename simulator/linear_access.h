@@ -12,21 +12,6 @@
 
 namespace pto::sim {
 
-/// Registers of which some hold linear values: those in `known`.
-struct LinearRegisters {
-  const ResourceSet& known;
-  const isa::LinearValue* at32 = nullptr;
-  const isa::LinearValue* at64 = nullptr;
-};
-
-/// The address in each lane, if all registers in it are linear. `base` is the part that all lanes
-/// share, with the offset; `has_base` says that a base register is in it already.
-std::optional<isa::LinearValue> linear_address(const isa::MemRef& mem,
-                                               uint64_t base,
-                                               bool has_base,
-                                               const LinearRegisters& registers,
-                                               unsigned warps);
-
 struct AccessRange {
   uint64_t lowest = 0;
   uint64_t bytes = 0;
